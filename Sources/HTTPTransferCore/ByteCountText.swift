@@ -1,19 +1,44 @@
-/// Parses a byte count: decimal digits, optionally followed by K, M, G or T (powers of 1024).
+/// Parses a byte count: a decimal number, optionally followed by a unit.
 ///
-/// The suffix may be in either case. Returns nil for any other text and for a number beyond
-/// `Int64`.
+/// `K`, `M`, `G`, `T` and `KiB`, `MiB`, … are powers of 1024, `KB`, `MB`, … powers of 1000, and `B`
+/// is a byte, as in GNU's tools; in either case. Before a unit, the number may have a fraction,
+/// which is rounded down to a byte: `1.5M`.
+///
+/// - Returns: nil for any other text, and for a number beyond `Int64`.
 package func byteCount(ofText text: String) -> Int64? {
-  var digits = text.utf8[...]
-  var shift: Int64 = 0
+  var digits = Array(text.utf8)[...]
+  var base: Int64 = 1024
+  if let last = digits.last, last | 0x20 == UInt8(ascii: "b") {
+    digits = digits.dropLast()
+    if let last = digits.last, last | 0x20 == UInt8(ascii: "i") {
+      digits = digits.dropLast()
+      guard let unit = digits.last, "kmgt".utf8.contains(unit | 0x20) else { return nil }
+    } else {
+      base = 1000
+    }
+  }
+  var unit: Int64 = 1
   if let last = digits.last,
     let power = "kmgt".utf8.enumerated().first(where: { $1 == last | 0x20 })
   {
     digits = digits.dropLast()
-    shift = 10 * Int64(power.offset + 1)
+    for _ in 0...power.offset { unit *= base }
   }
-  guard let number = number(ofDigits: digits) else { return nil }
-  let (product, overflow) = number.multipliedReportingOverflow(by: 1 << shift)
-  return overflow ? nil : product
+  let parts = digits.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+  guard parts.count == 1 || parts.count == 2 && unit > 1 && parts[1].count <= 6,
+    let number = number(ofDigits: parts[0])
+  else { return nil }
+  var fraction: Int64 = 0
+  if parts.count == 2 {
+    guard let numerator = HTTPTransferCore.number(ofDigits: parts[1]) else { return nil }
+    var denominator: Int64 = 1
+    for _ in parts[1] { denominator *= 10 }
+    // Below 10^6 * 2^40, which Int64 holds.
+    fraction = numerator * unit / denominator
+  }
+  let (product, overflow) = number.multipliedReportingOverflow(by: unit)
+  let (sum, sumOverflow) = product.addingReportingOverflow(fraction)
+  return overflow || sumOverflow ? nil : sum
 }
 
 /// Parses a rate in bytes per second: a ``byteCount(ofText:)``, optionally followed by `/s`.

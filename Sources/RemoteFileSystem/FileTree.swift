@@ -203,6 +203,11 @@ package final class FileTree: Sendable {
     return files.keys.sorted().compactMap { files[$0] }
   }
 
+  /// The listings that the list names.
+  var listedRoots: [ListedDirectory] {
+    listings.keys.sorted().compactMap { listings[$0] }
+  }
+
   /// The files below listings that were looked up, ordered by their paths within each listing.
   var existingListedFiles: [RemoteFile] { allListedFiles.filter(\.wasAskedFor) }
 

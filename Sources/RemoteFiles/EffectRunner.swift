@@ -48,6 +48,15 @@ struct EffectRunner: Sendable {
         owner.ends.awaitLocation(segment.id)
         continue
       }
+      let origin = owner.file.url(ofMirror: segment.mirror).origin
+      if let error = owner.environment.outages.refusal(of: origin, now: .now) {
+        let id = segment.id
+        owner.file.mirrors?.change { [index = segment.mirror] in
+          $0.ended(index, bytesPerSecond: nil)
+        }
+        owner.environment.client.perform { [owner] in owner.ends.failed(id, error) }
+        continue
+      }
       var request = owner.file.request(
         range: segment.isWhole ? nil : segment.start..<segment.end, at: url,
         mirror: segment.mirror)

@@ -7,6 +7,11 @@ package struct FileSettings: Sendable {
   package var connections: Int?
   /// The deadline of a read, an open or a lookup.
   package var readTimeout: Duration
+  /// How long a lookup or open waits for a server that cannot be reached and has never answered for
+  /// the file.
+  package var firstAnswerTimeout = Duration.seconds(5)
+  /// How long a server must be unreachable before reads of its files fail without waiting.
+  package var outageTimeout = Duration.seconds(60)
   /// How long a confirmation by the server holds before `open` asks again.
   package var revalidationInterval: Duration
   /// How long a response may stall before its range is requested again elsewhere.
@@ -94,8 +99,9 @@ package struct FileSettings: Sendable {
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
   static let unknownLengthTimeout = Duration.seconds(1)
 
-  /// How long an unreachable server is retried before reads fail.
-  static let unreachableTimeout = Duration.seconds(2)
+  /// The longest delay before a request to an unreachable server is repeated; such a request costs
+  /// little.
+  static let unreachableRetryInterval = Duration.seconds(1)
 
   /// Up to how many bytes of a complete file its first open verifies; that takes some 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20

@@ -42,12 +42,17 @@ struct RequestEnds: Sendable {
       let origin = owner.file.url(ofMirror: mirror).normalizedOrigin
       owner.environment.hedges.withLock { $0.recordRefusal(by: origin, now: .now) }
     }
+    let isGone = recordOutage(id, error)
     recordMirrorFailure(id, error, retryAfter: retryAfter)
     if error.code != .stale, owner.state.withLock({ $0.version.dropFailedHedge(id) }) {
       return owner.file.recordFailure(error, isRetried: true)
     }
     if moveToAnotherMirror(id, error) { return }
     error = hopeful(error, of: id)
+    if isGone {
+      owner.file.recordFailure(error, isRetried: false)
+      return end(id, as: .failedForGood(error))
+    }
     switch error.code {
     case .stale:
       owner.state.withLock { _ = $0.version.endSegment(id) }
@@ -74,6 +79,15 @@ struct RequestEnds: Sendable {
         id, as: guarded.openCount > 0 ? .dropped : .failedForGood(error), policy: policy,
         random: .random(in: 0..<1), now: .now, into: &actions)
     }
+  }
+
+  /// Takes note that a server cannot be reached, or has answered.
+  ///
+  /// - Returns: whether it has been gone for too long to retry the request.
+  private func recordOutage(_ id: SegmentID, _ error: FileError) -> Bool {
+    guard let mirror = owner.state.withLock({ $0.version.mirror(of: id) }) else { return false }
+    return owner.environment.outages.record(
+      error, of: owner.file.url(ofMirror: mirror).origin, now: .now)
   }
 
   /// Takes note that the server of a request has failed.

@@ -36,6 +36,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
+    version.environment.outages.recordContact(
+      with: version.file.url(ofMirror: segment.mirror).origin)
     let range = segment.isWhole ? nil : segment.start..<segment.end
     let verdict = ResponseVerdict(head, asked: range, now: Int64(time(nil)))
     switch verdict {

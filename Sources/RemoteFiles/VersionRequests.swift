@@ -52,7 +52,6 @@ struct VersionRequests: Sendable {
     _ request: PlannedRequest, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
   ) -> Segment {
-    backoff.recordRequest(now: now)
     var segment = Segment(request, id: segments.nextID(), length: content.length, now: now)
     segment.wakeAt = demand.nextWake(by: segment, in: content)
     segments.append(segment)
@@ -161,7 +160,6 @@ struct VersionRequests: Sendable {
 
   mutating func postpone(by delay: Duration) {
     segments.changeAll { $0.postpone(by: delay) }
-    backoff.postpone(by: delay)
   }
 
   /// Takes note of bytes up to `position` that arrived before the range of a segment.
@@ -180,7 +178,6 @@ struct VersionRequests: Sendable {
   mutating func stored(
     _ id: SegmentID, to end: Int64, added: Int64, now: ContinuousClock.Instant
   ) -> Segment? {
-    backoff.recordStored(now: now)
     segments.change(id) { $0.stored(to: end, added: added) }
     guard let segment = segments[id] else { return nil }
     // Otherwise a server that sends a few bytes for each request, or the same bytes again and

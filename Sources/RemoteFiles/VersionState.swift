@@ -561,7 +561,6 @@ struct VersionState: Sendable {
       error, retryAfter: retryAfter, policy: policy, random: random, now: now)
     {
     case .isWaitingAlready: break
-    case .giveUp: failParked(error, now: now, into: &actions)
     case .retry(let delay): actions.retryAfter = delay
     }
   }

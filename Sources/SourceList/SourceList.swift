@@ -11,6 +11,11 @@ package struct SourceList: Sendable, Equatable {
   /// What was ignored, ascending by line.
   package let warnings: [SourceDiagnostic]
 
+  package init(entries: [SourceEntry], warnings: [SourceDiagnostic]) {
+    self.entries = entries
+    self.warnings = warnings
+  }
+
   /// The maximum length of a line.
   ///
   /// A signed URL with all its mirrors is far shorter; a binary file given by mistake is not.

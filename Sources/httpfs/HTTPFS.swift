@@ -10,7 +10,8 @@ struct HTTPFS: ParsableCommand {
     abstract: "Mount URLs as local files; download and upload with acceleration.",
     version: "0.1.0",
     subcommands: [
-      MountCommand.self, UnmountCommand.self, StatusCommand.self, ListCommand.self,
+      MountCommand.self, UnmountCommand.self, MountsCommand.self, StatusCommand.self,
+      ListCommand.self,
       PrefetchCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
       EvictCommand.self, PinCommand.self, UnpinCommand.self, VerifyCommand.self,
       RefreshCommand.self, ConnectionsCommand.self, RateLimitCommand.self, CacheCommand.self,

@@ -17,7 +17,9 @@ if var helper = MountHelper(program: CommandLine.arguments.first ?? "") {
   exit(helper.run(arguments))
 }
 do {
-  let words = try ConfiguredArguments(separatingShortOptions(arguments)).words
+  let words = try ConfiguredArguments(
+    MountOption.expanded(separatingShortOptions(arguments))
+  ).words
   var command = try HTTPFS.parseAsRoot(words)
   try command.run()
 } catch let failure as CommandFailure {

@@ -160,7 +160,9 @@ import Testing
     "A rate is written as a size, and may end in /s",
     arguments: [
       ("0", 0), ("1", 1), ("500K", 512_000), ("10m", 10 << 20), ("2G/s", 2 << 30), ("7/s", 7),
-      ("", nil), ("/s", nil), ("1M/h", nil), ("-1", nil), ("1.5M", nil), ("1MB", nil),
+      ("", nil), ("/s", nil), ("1M/h", nil), ("-1", nil), ("1.5M", 1_572_864), ("1MB", 1_000_000),
+      ("10GiB", 10 << 30), ("3b", 3), ("0.000001T", 1_099_511), ("1.5", nil), ("1iB", nil),
+      ("1.M", nil), (".5M", nil), ("1.0000001M", nil), ("9000000T", nil),
       ("9223372036854775807K", nil), ("1M/s/s", nil), (" 1", nil),
     ] as [(String, Int64?)])
   func text(text: String, expected: Int64?) {

@@ -71,7 +71,7 @@ import Testing
       "connections 0", "connections 65", "connections -1", "connections +1", "connections 1 2",
       "connections 99999999999999999999", "connections 1.5", "connections Auto", "rate-limit",
       "rate-limit -1",
-      "rate-limit M", "rate-limit 1MB", "rate-limit a 1M", "rate-limit 1M/h", "rate-limit /s",
+      "rate-limit M", "rate-limit a 1M", "rate-limit 1M/h", "rate-limit /s",
       "rate-limit 0x10",
       "rate-limit 9223372036854775807K", "evict \"a", "evict a\\", "evict \"\"", "\"\"",
       "evict a\0", "evict a\u{7}", "evict \u{7F}", "evict \u{85}", "evict a\u{B}b",

@@ -134,6 +134,7 @@ import Testing
     of id: ProbeID, _ error: FileError, at seconds: Double
   ) -> Duration? {
     state.delay(
-      after: error, of: id, retryAfter: nil, policy: RetryPolicy(), random: 0.5, now: at(seconds))
+      after: error, of: id, unreachableLimit: .seconds(2), retryAfter: nil, policy: RetryPolicy(),
+      random: 0.5, now: at(seconds))
   }
 }

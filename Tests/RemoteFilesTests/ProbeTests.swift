@@ -81,8 +81,8 @@ import Testing
     _ probe: inout Subject, _ id: ProbeID, _ code: FileError.Code, at seconds: Double = 0
   ) -> Duration? {
     probe.retryDelay(
-      after: FileError(code, ""), of: id, retryAfter: nil, policy: RetryPolicy(), random: 0.5,
-      now: at(seconds))
+      after: FileError(code, ""), of: id, unreachableLimit: .seconds(2), retryAfter: nil,
+      policy: RetryPolicy(), random: 0.5, now: at(seconds))
   }
 
   @Test("An answer between two refusals ends an outage")

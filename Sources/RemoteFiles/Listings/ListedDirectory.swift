@@ -212,6 +212,9 @@ package final class ListedDirectory: Sendable {
   private func send(_ id: ProbeID) {
     let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
     guard isAsking else { return }
+    if let error = environment.shared.outages.refusal(of: source.url.origin, now: .now) {
+      return failed(id, error, retryAfter: nil)
+    }
     var request = ExchangeRequest(
       url: source.url, confidentialFields: source.fields,
       connectTimeout: environment.settings.connectTimeout)
@@ -228,6 +231,7 @@ package final class ListedDirectory: Sendable {
   /// Takes the complete body of an answer; parses it on another queue, because that takes a while.
   func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
     environment.shared.silentServers.recordAnswer(of: source.url.origin)
+    environment.shared.outages.recordContact(with: source.url.origin)
     environment.shared.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
@@ -248,15 +252,18 @@ package final class ListedDirectory: Sendable {
   /// Takes an answer that confirms the known names.
   func unchanged(_ id: ProbeID) {
     environment.shared.silentServers.recordAnswer(of: source.url.origin)
+    environment.shared.outages.recordContact(with: source.url.origin)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 
   /// Takes a failure of the question; asks again if that may help and there is time.
   func failed(_ id: ProbeID, _ error: FileError, retryAfter: Duration?) {
     let policy = environment.shared.retryPolicy
+    let isGone = environment.shared.outages.record(error, of: source.url.origin, now: .now)
+    let limit = isGone ? .zero : environment.settings.firstAnswerTimeout
     let delay = state.withLock {
       $0.names.delay(
-        after: error, of: id, retryAfter: retryAfter, policy: policy,
+        after: error, of: id, unreachableLimit: limit, retryAfter: retryAfter, policy: policy,
         random: .random(in: 0..<1), now: .now)
     }
     guard let delay else {

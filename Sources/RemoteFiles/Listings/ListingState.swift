@@ -125,12 +125,13 @@ struct ListingState {
   /// How long to wait before the question is sent again after `error`; nil if a retry would not
   /// help.
   mutating func delay(
-    after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
-    random: Double, now: ContinuousClock.Instant
+    after error: FileError, of id: ProbeID, unreachableLimit: Duration, retryAfter: Duration?,
+    policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
   ) -> Duration? {
     guard names == nil else { return nil }
     return probe.retryDelay(
-      after: error, of: id, retryAfter: retryAfter, policy: policy, random: random, now: now)
+      after: error, of: id, unreachableLimit: unreachableLimit, retryAfter: retryAfter,
+      policy: policy, random: random, now: now)
   }
 
   /// The question whose time is up, if any.

@@ -22,6 +22,7 @@ final class MountEnvironment: Sendable {
   /// A leaf.
   let hedges = Mutex(HedgeBudget())
   let silentServers = SilentServers()
+  let outages: HostOutages
   let firstBytes = FirstBytes()
   let looksAhead: LooksAhead
   let pages: PageInvalidator
@@ -41,6 +42,7 @@ final class MountEnvironment: Sendable {
     self.checkpoints = checkpoints
     self.evictor = evictor
     self.wakePrefetcher = wakePrefetcher
+    outages = HostOutages(limit: context.settings.outageTimeout)
     looksAhead = LooksAhead(descriptorLimit: context.cache.descriptorLimit)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)

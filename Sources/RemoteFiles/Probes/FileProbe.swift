@@ -175,13 +175,14 @@ struct FileProbe: Sendable {
     return failures
   }
 
-  /// See ``Probe/retryDelay(after:of:retryAfter:policy:random:now:)``.
+  /// See ``Probe/retryDelay(after:of:unreachableLimit:retryAfter:policy:random:now:)``.
   mutating func retryDelay(
-    after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
-    random: Double, now: ContinuousClock.Instant
+    after error: FileError, of id: ProbeID, unreachableLimit: Duration?, retryAfter: Duration?,
+    policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
   ) -> Duration? {
     probe.retryDelay(
-      after: error, of: id, retryAfter: retryAfter, policy: policy, random: random, now: now)
+      after: error, of: id, unreachableLimit: unreachableLimit, retryAfter: retryAfter,
+      policy: policy, random: random, now: now)
   }
 
   /// Whether the question has ended at `moment`, by its deadline or already.

@@ -65,6 +65,10 @@ struct FileProber: Sendable {
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
     }
+    let origin = context.url(ofMirror: asked.mirror).origin
+    if let error = environment.outages.refusal(of: origin, now: .now) {
+      return failed(id, error, from: asked.mirror, retryAfter: nil)
+    }
     let first = 0..<asked.byteCount
     let wanted = known == nil ? first : known?.firstUnrequested(in: first)
     // If only the confirmation is wanted, 304 saves the body. The condition is not a date: a server
@@ -179,6 +183,8 @@ struct FileProber: Sendable {
   func failed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
     guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
     mirrors?.failed(mirror, error, retryAfter: retryAfter)
+    let origin = context.url(ofMirror: mirror).origin
+    let isGone = environment.outages.record(error, of: origin, now: .now)
     if askNextMirror(id, error, after: mirror) {
       context.recordFailure(error, isRetried: true)
       return environment.client.perform { [weak file] in
@@ -187,12 +193,13 @@ struct FileProber: Sendable {
     }
     let error = takeFailures(id) ?? error
     let policy = environment.retryPolicy
+    let limit = environment.settings.firstAnswerTimeout
     let delay = state.withLock { state -> Duration? in
       // A reader of cached bytes need not wait for a server in trouble.
-      guard !state.hasBelievedBytes else { return nil }
+      guard !state.hasBelievedBytes, !isGone else { return nil }
       return state.probe.retryDelay(
-        after: error, of: id, retryAfter: retryAfter, policy: policy,
-        random: .random(in: 0..<1), now: .now)
+        after: error, of: id, unreachableLimit: state.current == nil ? limit : nil,
+        retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1), now: .now)
     }
     guard let delay else { return end(id, .failure(error)) }
     context.recordFailure(error, isRetried: true)

@@ -173,11 +173,13 @@ struct Probe<Answer: Sendable>: Sendable {
 
   /// How long to wait before the question is sent again after `error`.
   ///
+  /// With `unreachableLimit`, a server that cannot be reached is retried for that long only.
+  ///
   /// - Returns: nil if a retry would not help, or not before the deadline; the caller then ends the
   ///   question.
   mutating func retryDelay(
-    after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
-    random: Double, now: ContinuousClock.Instant
+    after error: FileError, of id: ProbeID, unreachableLimit: Duration?, retryAfter: Duration?,
+    policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
   ) -> Duration? {
     guard isAsking(id) else { return nil }
     question?.failureCount += 1
@@ -186,14 +188,15 @@ struct Probe<Answer: Sendable>: Sendable {
     case .unreachable, .disconnected, .exhausted:
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
-      guard now - since < FileSettings.unreachableTimeout else { return nil }
+      if let unreachableLimit, now - since >= unreachableLimit { return nil }
     case .unavailable, .invalidResponse: self.question?.unreachableSince = nil
     case .timedOut, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       return nil
     }
-    let delay = policy.delay(
+    var delay = policy.delay(
       failures: question.failureCount, retryAfter: retryAfter, random: random)
+    if error.code == .unreachable { delay = min(delay, FileSettings.unreachableRetryInterval) }
     guard now + delay < question.deadline else { return nil }
     self.question?.phase = .due
     return delay

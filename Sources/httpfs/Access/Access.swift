@@ -27,8 +27,8 @@ struct Access: Sendable {
   ///     request.
   /// - Throws: ``CommandFailure``; it never contains a value.
   init(_ options: AccessOptions, refusesReserved: Bool = false) throws(CommandFailure) {
-    connectTimeout = .seconds(options.connectTimeout ?? 10)
-    stallTimeout = options.stallTimeout.map { .seconds($0) }
+    connectTimeout = options.connectTimeout?.duration ?? .seconds(10)
+    stallTimeout = options.stallTimeout?.duration
     fields = try HeaderOptions(refusesReserved: refusesReserved).fields(of: options)
     netrc = try Self.netrc(options)
     if let userAgent = options.userAgent {

@@ -92,20 +92,20 @@ struct AccessOptions: ParsableArguments {
       "Network interface to use, given by name or address.", valueName: "name"))
   var interface: String?
 
-  @Option(help: ArgumentHelp("Time limit for connecting (default: 10).", valueName: "seconds"))
-  var connectTimeout: Double?
+  @Option(help: ArgumentHelp("Time limit for connecting (default: 10s).", valueName: "time"))
+  var connectTimeout: TimeSpan?
 
   @Option(
     help: ArgumentHelp(
-      "Abort a request after this time without any byte (default: 15 for a mount, otherwise 30; libcurl's average adds some seconds).",
-      valueName: "seconds"))
-  var stallTimeout: Double?
+      "Abort a request after this time without any byte (default: 15s for a mount, otherwise 30s; libcurl's average adds some seconds).",
+      valueName: "time"))
+  var stallTimeout: TimeSpan?
 
   func validate() throws {
-    if let connectTimeout, !(connectTimeout > 0 && connectTimeout <= 3600) {
+    if let connectTimeout, !(connectTimeout.seconds > 0 && connectTimeout.seconds <= 3600) {
       throw ValidationError("--connect-timeout must be above 0 and at most 3600 seconds")
     }
-    if let stallTimeout, !(stallTimeout >= 1 && stallTimeout <= 86_400) {
+    if let stallTimeout, !(stallTimeout.seconds >= 1 && stallTimeout.seconds <= 86_400) {
       throw ValidationError("--stall-timeout must be from 1 to 86400 seconds")
     }
     if usesIPv4Only, usesIPv6Only {

@@ -17,11 +17,12 @@ struct CacheClearCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let (directory, inventory) = try cache.held()
-      let entries = try failing { () throws(CacheError) in try inventory.entries() }
-      if !yes, !entries.isEmpty { try ask(entries, in: inventory) }
-      try CacheRemoval(directory).remove(entries)
-      directory.removeNote(CacheDirectory.hostsName)
+      try cache.forEachHeld { directory, inventory in
+        let entries = try failing { () throws(CacheError) in try inventory.entries() }
+        if !yes, !entries.isEmpty { try ask(entries, in: inventory) }
+        try CacheRemoval(directory).remove(entries)
+        directory.removeNote(CacheDirectory.hostsName)
+      }
     }
   }
 
@@ -30,7 +31,8 @@ struct CacheClearCommand: ParsableCommand {
     _ entries: [StoredEntry], in inventory: CacheInventory
   ) throws(CommandFailure) {
     guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
-      throw CommandFailure("'\(inventory.path)' is not cleared: nobody can be asked; add --yes")
+      throw CommandFailure(
+        "'\(inventory.path)' is not cleared: this is no terminal to ask at; add --yes")
     }
     let byteCount = entries.reduce(0) { $0 + $1.allocatedByteCount }
     let files = "\(counted(entries.count, "file")), \(humanBytes(byteCount)),"

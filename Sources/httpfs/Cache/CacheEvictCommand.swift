@@ -28,12 +28,19 @@ struct CacheEvictCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let (directory, inventory) = try cache.held()
-      if let to {
-        try evict(from: directory, downTo: to.byteCount)
-      } else {
-        let files = try CachedFile.selected(by: names, in: inventory)
-        try CacheRemoval(directory).remove(files.map(\.entry))
+      let paths = try cache.paths()
+      guard to == nil || paths.count == 1 else {
+        throw CommandFailure(
+          "there are \(paths.count) caches; name one with --cache-dir: "
+            + paths.joined(separator: ", "))
+      }
+      let patterns = try CachePattern.used(names, inCachesAt: paths)
+      try cache.forEachHeld { directory, inventory in
+        if let to { return try evict(from: directory, downTo: to.byteCount) }
+        let files = try CachedFile.selected(by: patterns, in: inventory)
+        if !files.isEmpty || paths.count == 1 {
+          try CacheRemoval(directory).remove(files.map(\.entry))
+        }
       }
     }
   }

@@ -22,21 +22,26 @@ struct CacheListCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let inventory = try cache.inventory()
-      let files = try CachedFile.all(in: inventory)
-      let pinnedNames = inventory.pinnedNames
-      var rows: [Row] = []
-      for file in files {
-        let presence = try failing { () throws(CacheError) in
-          try inventory.presence(of: file.entry)
-        }
-        rows.append(
-          Row(
-            file: file, presence: presence, isPinned: pinnedNames.contains(file.entry.name)))
+      for path in try cache.paths() {
+        try list(failing { () throws(CacheError) in try CacheInventory(path: path) })
       }
-      try printToStandardOutput(
-        json ? try jsonDocument(of: rows, inventory) : text(of: rows, inventory))
     }
+  }
+
+  private func list(_ inventory: CacheInventory) throws(CommandFailure) {
+    let files = try CachedFile.all(in: inventory)
+    let pinnedNames = inventory.pinnedNames
+    var rows: [Row] = []
+    for file in files {
+      let presence = try failing { () throws(CacheError) in
+        try inventory.presence(of: file.entry)
+      }
+      rows.append(
+        Row(
+          file: file, presence: presence, isPinned: pinnedNames.contains(file.entry.name)))
+    }
+    try printToStandardOutput(
+      json ? try jsonDocument(of: rows, inventory) : text(of: rows, inventory))
   }
 
   /// A file and how much of it is cached.

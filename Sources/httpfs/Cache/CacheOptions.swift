@@ -5,25 +5,45 @@ import RangeCache
 struct CacheOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The cache directory (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
+      "The cache directory (default: all below $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
       valueName: "dir"), completion: .directory)
   var cacheDir: String?
 
-  /// Opens the directory read-only, also while another process uses it.
-  func inventory() throws(CommandFailure) -> CacheInventory {
-    guard let path = cacheDir ?? defaultCacheDirectory() else {
+  /// The caches that the command is about: the named one, or all of this user.
+  func paths() throws(CommandFailure) -> [String] {
+    if let cacheDir { return [cacheDir] }
+    let existing = existingCacheDirectories()
+    if !existing.isEmpty { return existing }
+    guard let path = defaultCacheDirectory() else {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
-    return try failing { () throws(CacheError) in try CacheInventory(path: path) }
+    return [path]
   }
 
-  /// Opens the directory exclusively; never creates one.
-  func held() throws(CommandFailure) -> (directory: CacheDirectory, inventory: CacheInventory) {
-    let inventory = try inventory()
-    let directory = try failing { () throws(CacheError) in
-      try CacheDirectory(path: inventory.path)
+  /// Runs `body` for each cache, opened exclusively; never creates one.
+  ///
+  /// A failure in one of several caches is reported, and the others are still handled.
+  func forEachHeld(
+    _ body: (_ directory: CacheDirectory, _ inventory: CacheInventory) throws -> Void
+  ) throws {
+    let paths = try paths()
+    var failures: [String] = []
+    var code: ExitCode?
+    for path in paths {
+      do {
+        let inventory = try failing { () throws(CacheError) in try CacheInventory(path: path) }
+        let directory = try failing { () throws(CacheError) in
+          try CacheDirectory(path: inventory.path)
+        }
+        try body(directory, inventory)
+      } catch let failure as CommandFailure {
+        failures += failure.messages
+      } catch let exit as ExitCode {
+        code = exit
+      }
     }
-    return (directory, inventory)
+    if !failures.isEmpty { throw CommandFailure(messages: failures) }
+    if let code { throw code }
   }
 }
 

@@ -2,6 +2,7 @@ import HTTPTransferCore
 import MountControl
 import RangeCache
 import SourceList
+import TextFormat
 
 /// An argument that selects files of a cache: a name, a URL, or a pattern of either.
 struct CachePattern {
@@ -13,6 +14,31 @@ struct CachePattern {
   init(_ text: String) {
     pattern = NamePattern(text)
     url = try? RemoteURL(text)
+  }
+
+  /// The patterns of `names`, each of which selects a file in one of the caches at least.
+  ///
+  /// - Throws: ``CommandFailure`` with a line for each pattern that selects none.
+  static func used(
+    _ names: [String], inCachesAt paths: [String]
+  ) throws(CommandFailure) -> [CachePattern] {
+    guard !names.isEmpty else { return [] }
+    let patterns = names.map(CachePattern.init)
+    var idle = patterns
+    for path in paths {
+      let files = try CachedFile.all(
+        in: failing { () throws(CacheError) in try CacheInventory(path: path) })
+      idle = idle.filter { pattern in !files.contains { pattern.matches($0) } }
+    }
+    guard idle.isEmpty else {
+      let place = paths.count == 1 ? paths[0] : "\(paths.count) caches"
+      throw CommandFailure(
+        messages: idle.map {
+          "\(place): no cached file is called '\(escapingControls($0.shown))'; "
+            + "'httpfs cache ls' lists them"
+        })
+    }
+    return patterns
   }
 
   /// The pattern, for messages: a URL without its secrets.

@@ -22,40 +22,48 @@ struct CacheVerifyCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let (directory, inventory) = try cache.held()
-      var count = 0
-      var byteCount: Int64 = 0
-      var damagedCount = 0
-      var damagedByteCount: Int64 = 0
-      for file in try CachedFile.selected(by: names, in: inventory) {
-        let check = try failing { () throws(CacheError) in
-          try directory.check(file.entry, repairing: repair)
-        }
-        guard let check else {
-          printToStandardError(
-            "httpfs: warning: \(file.name): written by a later version of httpfs; not verified")
-          continue
-        }
-        count += 1
-        byteCount += check.claimedByteCount
-        guard check.isDamaged else { continue }
-        damagedCount += 1
-        damagedByteCount += check.damagedByteCount
-        // Print it at once, because the rest may take minutes.
-        try printToStandardOutput(Array("\(file.name): \(explanation(of: check))\n".utf8))
+      let patterns = try CachePattern.used(names, inCachesAt: cache.paths())
+      try cache.forEachHeld { directory, inventory in
+        try verify(directory, inventory, patterns)
       }
-      let all = "\(counted(count, "file")), \(humanBytes(byteCount))"
-      guard damagedCount > 0 else {
-        return try printToStandardOutput(Array("\(all): all intact\n".utf8))
-      }
-      let damage = "\(damagedCount) damaged, \(humanBytes(damagedByteCount))"
-      let advice =
-        repair
-        ? "the next mount fetches that again"
-        : "'httpfs cache verify --repair' removes it; a mount fetches it again in any case"
-      try printToStandardOutput(Array("\(all): \(damage); \(advice)\n".utf8))
-      throw ExitCode.failure
     }
+  }
+
+  private func verify(
+    _ directory: CacheDirectory, _ inventory: CacheInventory, _ patterns: [CachePattern]
+  ) throws {
+    var count = 0
+    var byteCount: Int64 = 0
+    var damagedCount = 0
+    var damagedByteCount: Int64 = 0
+    for file in try CachedFile.selected(by: patterns, in: inventory) {
+      let check = try failing { () throws(CacheError) in
+        try directory.check(file.entry, repairing: repair)
+      }
+      guard let check else {
+        printToStandardError(
+          "httpfs: warning: \(file.name): written by a later version of httpfs; not verified")
+        continue
+      }
+      count += 1
+      byteCount += check.claimedByteCount
+      guard check.isDamaged else { continue }
+      damagedCount += 1
+      damagedByteCount += check.damagedByteCount
+      // Print it at once, because the rest may take minutes.
+      try printToStandardOutput(Array("\(file.name): \(explanation(of: check))\n".utf8))
+    }
+    let all = "\(counted(count, "file")), \(humanBytes(byteCount))"
+    guard damagedCount > 0 else {
+      return try printToStandardOutput(Array("\(all): all intact\n".utf8))
+    }
+    let damage = "\(damagedCount) damaged, \(humanBytes(damagedByteCount))"
+    let advice =
+      repair
+      ? "the next mount fetches that again"
+      : "'httpfs cache verify --repair' removes it; a mount fetches it again in any case"
+    try printToStandardOutput(Array("\(all): \(damage); \(advice)\n".utf8))
+    throw ExitCode.failure
   }
 
   private func explanation(of check: EntryCheck) -> String {

@@ -20,22 +20,11 @@ struct CachedFile {
   }
 
   /// The files that `patterns` select, in their order; all if there is no pattern.
-  ///
-  /// - Throws: ``CommandFailure`` for each pattern that selects none.
   static func selected(
-    by patterns: [String], in inventory: CacheInventory
+    by patterns: [CachePattern], in inventory: CacheInventory
   ) throws(CommandFailure) -> [CachedFile] {
     let files = try all(in: inventory)
     if patterns.isEmpty { return files }
-    let patterns = patterns.map(CachePattern.init)
-    let idle = patterns.filter { pattern in !files.contains { pattern.matches($0) } }
-    guard idle.isEmpty else {
-      throw CommandFailure(
-        messages: idle.map {
-          "\(inventory.path): no cached file is called '\(escapingControls($0.shown))'; "
-            + "'httpfs cache ls' shows those that there are"
-        })
-    }
     return files.filter { file in patterns.contains { $0.matches(file) } }
   }
 

@@ -1,6 +1,9 @@
 import ArgumentParser
+import Glibc
 import HTTPTransferCore
+import LinuxSystem
 import MountControl
+import TextFormat
 
 /// A subcommand that applies the verb of its name in `.control` to files of a mount.
 protocol FileVerbCommand: ParsableCommand {
@@ -10,25 +13,57 @@ protocol FileVerbCommand: ParsableCommand {
 
 /// The arguments of those subcommands.
 struct NamedFiles: ParsableArguments {
-  @Argument(help: "The mount point.", completion: .directory)
-  var mountpoint: String
-
   @Argument(
-    help: "Files, as paths below the mount point or complete paths; * ? [...] as in the shell.",
+    help: """
+      The mount point, which may be left out if there is only one mount or if the files are given \
+      by their complete paths; then files, as paths below it or complete paths; * ? [...] as in \
+      the shell.
+      """,
     completion: .file())
-  var names: [String] = []
+  var paths: [String] = []
+
+  /// The mount, and the files that are named.
+  func resolved() throws(CommandFailure) -> (mountpoint: String, names: [String]) {
+    try Self.resolve(paths)
+  }
+
+  /// Splits `paths` into the mount point and names of files.
+  ///
+  /// The first path may be the mount point. Otherwise either all paths lead into one mount, or there
+  /// is only one mount.
+  static func resolve(
+    _ paths: [String]
+  ) throws(CommandFailure) -> (mountpoint: String, names: [String]) {
+    guard let first = paths.first else { return (try mountPointOrOnlyOne(nil), []) }
+    if (try? httpfsMountUntouched(at: first)) != nil { return (first, Array(paths.dropFirst())) }
+    if let (mount, _) = httpfsMount(containing: first) {
+      var names: [String] = []
+      for path in paths {
+        guard let found = httpfsMount(containing: path), found.mount == mount else {
+          throw CommandFailure(
+            "'\(escapingControls(path))' is not below '\(mount.mountpoint)' as the first file is; "
+              + "use one command for each mount")
+        }
+        names.append(found.name)
+      }
+      return (mount.mountpoint, names)
+    }
+    // A path that leads somewhere else, such as a directory without a mount.
+    if first.hasPrefix("/") || first.hasPrefix(".") || access(first, F_OK) == 0 {
+      _ = try httpfsMount(at: first)
+    }
+    return (try mountPointOrOnlyOne(nil), paths)
+  }
 }
 
 extension FileVerbCommand {
-  func validate() throws {
-    if files.names.isEmpty, !Self.verb.mayLackNames {
-      throw ValidationError("Name at least one file; '*' stands for all of them.")
-    }
-  }
-
   func run() throws {
     try reportingFailure {
-      try ControlledMount(at: files.mountpoint).perform(Self.verb, files.names)
+      let (mountpoint, names) = try files.resolved()
+      if names.isEmpty, !Self.verb.mayLackNames {
+        throw ValidationError("Name at least one file; '*' stands for all of them.")
+      }
+      try ControlledMount(at: mountpoint).perform(Self.verb, names)
     }
   }
 }

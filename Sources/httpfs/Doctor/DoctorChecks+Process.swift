@@ -34,13 +34,13 @@ extension DoctorChecks {
     let mounts = table.entries.filter { $0.fileSystemType == "fuse.httpfs" }
     let findings = mounts.compactMap { mount -> DoctorFinding? in
       let path = mount.mountpoint
-      switch answer(of: path) {
-      case .alive: return nil
+      switch MountState(of: mount) {
+      case .ok: return nil
       case .dead:
         return .warning(
           "the daemon of the mount at \(path) is dead",
           "run 'httpfs unmount --lazy \(path)', or mount there again")
-      case .silent:
+      case .hangs:
         return .warning(
           "the mount at \(path) does not answer",
           "its watchdog ends it soon; or run 'httpfs unmount --lazy \(path)'")
@@ -49,26 +49,6 @@ extension DoctorChecks {
     if !findings.isEmpty { return findings }
     return mounts.isEmpty
       ? [] : [.ok("\(mounts.count) mount\(mounts.count == 1 ? "" : "s") of httpfs, all alive")]
-  }
-
-  private enum MountAnswer { case alive, dead, silent }
-
-  private static func answer(of mountpoint: String) -> MountAnswer {
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { return .alive }
-    let (answer, question) = (ends[0], ends[1])
-    defer { close(answer) }
-    // Use a separate thread: while there is no answer, it cannot even be killed.
-    DispatchQueue.global().async {
-      var isDead: UInt8 = isFUSEMountDead(at: mountpoint) ? 1 : 0
-      _ = write(question, &isDead, 1)
-      close(question)
-    }
-    var request = pollfd(fd: answer, events: Int16(POLLIN), revents: 0)
-    let patienceMilliseconds: Int32 = 2000
-    guard poll(&request, 1, patienceMilliseconds) == 1 else { return .silent }
-    var isDead: UInt8 = 0
-    return read(answer, &isDead, 1) == 1 && isDead == 1 ? .dead : .alive
   }
 
   static func configuration(_ options: ConfigurationOptions) -> DoctorFinding? {

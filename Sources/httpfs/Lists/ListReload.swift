@@ -5,39 +5,43 @@ import SourceList
 
 /// Reads the list of a mount again, on SIGHUP or on the command `refresh`.
 struct ListReload: Sendable {
-  /// The list's file as an absolute path; nil if the source cannot be read twice.
-  private let path: String?
+  /// The sources, lists as absolute paths; nil if none is a file that can be read twice.
+  private let sources: [String]?
   private let tree: Bool
   /// The settings of the options, as at the start.
   private let access: Access
 
-  init(source: String, tree: Bool, access: Access) {
+  init(sources: [String], tree: Bool, access: Access) {
     self.tree = tree
     self.access = access
-    guard source != "-", !source.contains("://"), let resolved = realpath(source, nil) else {
-      path = nil
+    guard !sources.contains("-"), sources.contains(where: { !$0.contains("://") }) else {
+      self.sources = nil
       return
     }
-    defer { free(resolved) }
-    // The list may be replaced by a rename, so keep its name and do not resolve it now.
-    path = source.hasPrefix("/") ? source : String(cString: resolved)
+    self.sources = sources.map { source in
+      guard !source.contains("://"), !source.hasPrefix("/"), let resolved = realpath(source, nil)
+      else { return source }
+      defer { free(resolved) }
+      // The list may be replaced by a rename, so keep its name and do not resolve it now.
+      return String(cString: resolved)
+    }
   }
 
   /// Replaces the mounted files by the list's current ones; a list with an error changes nothing.
   ///
   /// - Returns: the result in a few words: `3 files`, or `list not reloaded, …`.
   func perform(on fileSystem: FileSystem, logger: Logger) -> String {
-    guard let path else {
+    guard let sources else {
       logger.warning("not reloaded: the source is no file, there is nothing to read again")
       return "list not reloaded, it is no file; old list"
     }
     do {
-      let list = try loadSource(path, tree: tree, allowsListings: true)
+      let list = try loadSources(sources, tree: tree)
       for warning in list.warnings { logger.warning("\(warning)") }
-      let sources = mountSources(of: list, access)
-      fileSystem.replaceTree(sources: sources)
+      let mounted = mountSources(of: list, access)
+      fileSystem.replaceTree(sources: mounted)
       logger.notice("list reloaded", metadata: ["files": "\(list.entries.count)"])
-      return sources.summary
+      return mounted.summary
     } catch {
       logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])
       return "list not reloaded, it has errors (see the log); old list"

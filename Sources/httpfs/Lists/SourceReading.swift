@@ -1,7 +1,9 @@
 import Glibc
+import HTTPTransferCore
 import LinuxSystem
 import Logging
 import SourceList
+import TextFormat
 
 /// Reads and parses the SOURCE of a command: a list file, `-` for standard input, or one URL.
 ///
@@ -39,6 +41,60 @@ func loadSource(
   } catch {
     throw CommandFailure("\(error)")
   }
+}
+
+/// Reads and parses all sources of a mount, in their order.
+///
+/// Among several sources, a listing becomes a directory with the last name of its URL.
+///
+/// - Throws: ``CommandFailure`` with all errors of the first source that has some, or if two sources
+///   give the same name.
+func loadSources(_ sources: [String], tree: Bool) throws(CommandFailure) -> SourceList {
+  guard sources.count > 1 else {
+    return try loadSource(sources.first ?? "-", tree: tree, allowsListings: true)
+  }
+  var entries: [SourceEntry] = []
+  var warnings: [SourceDiagnostic] = []
+  /// The source that gives each name, and each directory.
+  var owners: [PathKey: String] = [:]
+  var directories: [PathKey: String] = [:]
+  for source in sources {
+    let list: SourceList
+    if source.contains("://") {
+      do throws(SourceListError) {
+        list = try SourceListReader.parse(
+          Array(source.utf8), sourceName: "URL", tree: tree, allowsListings: true)
+      } catch {
+        throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
+      }
+    } else {
+      list = try loadSource(source, tree: tree, allowsListings: true)
+    }
+    let shown = Redaction.shown(source)
+    for entry in list.entries {
+      let key = PathKey(entry.path)
+      if let other = owners[key] ?? directories[key] {
+        throw CommandFailure(
+          "'\(escapingControls(entry.path))' is a name in both \(other) and \(shown); use --tree, "
+            + "or out= in a list")
+      }
+      owners[key] = shown
+      var parts = entry.path.split(separator: "/").dropLast()
+      while !parts.isEmpty {
+        let directory = PathKey(parts.joined(separator: "/"))
+        if let other = owners[directory] {
+          throw CommandFailure(
+            "'\(escapingControls(directory.text))' of \(other) is a directory of \(shown); use "
+              + "--tree, or out= in a list")
+        }
+        directories[directory] = shown
+        parts = parts.dropLast()
+      }
+    }
+    entries += list.entries
+    warnings += list.warnings
+  }
+  return SourceList(entries: entries, warnings: warnings)
 }
 
 /// Prints the warnings of a list to standard error.

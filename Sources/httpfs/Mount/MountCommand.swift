@@ -11,52 +11,90 @@ import RangeCache
 import RemoteFileSystem
 import RemoteFiles
 import SourceList
+import TextFormat
 
-/// `httpfs mount [options] SOURCE MOUNTPOINT`.
+/// `httpfs mount [options] SOURCE… MOUNTPOINT`.
 struct MountCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "mount",
-    abstract: "Mount the files of a list, or of one URL.",
+    abstract: "Mount the files of lists and URLs.",
+    usage: "httpfs mount [<options>] <source> ... <mountpoint>",
     discussion: """
+      For example: httpfs mount --daemon https://example.org/big.iso ~/remote
+
+      A source is a list file, '-' for standard input, a URL, or '@NAME' of the configuration file. \
       A URL that ends in '/' is a directory with the files of the server's listing.
       Runs in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
       """)
 
   @Argument(
-    help: "A list file, '-' for standard input, one URL, or '@NAME' of the configuration file.",
-    completion: .file())
-  var source: String
+    help: "The sources, then the mount point, which '@NAME' may have.", completion: .file())
+  var paths: [String]
 
-  @Argument(
-    help: "The mount point; optional if '@NAME' has one.", completion: .directory)
-  var mountpoint: String
+  private var sources: [String] { Array(paths.dropLast()) }
+  private var mountpoint: String { paths.last ?? "" }
 
   @Option(
     help: ArgumentHelp(
-      "The cache directory (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
+      "The cache directory (default: one for these sources below ~/.cache/httpfs/mounts).",
       valueName: "dir"), completion: .directory)
   var cacheDir: String?
 
   @Option(help: ArgumentHelp("Connections per file (default: adaptive).", valueName: "n"))
   var connections: Int?
 
-  @Flag(help: "Return when the mount is ready, and continue in the background.")
+  @Flag(
+    name: [.long, .customLong("background")],
+    help: "Return when the mount is ready, and continue in the background.")
   var daemon = false
 
-  @Option(help: ArgumentHelp("Time limit of a read.", valueName: "seconds"))
-  var readTimeout: Double = 60
+  @Flag(name: [.short, .long], help: "Stay in the foreground, which is the default.")
+  var foreground = false
+
+  @Flag(
+    name: .customLong("check"), inversion: .prefixedNo,
+    help: "Ask the server of a URL before mounting it, for at most 5 s.")
+  var checksSources = true
+
+  @Option(
+    name: .customShort("o"),
+    help: ArgumentHelp(
+      "Options without their dashes, separated by commas, as for mount(8): allow_other,cache-size=20G.",
+      valueName: "options"))
+  var mountOptions: [String] = []
+
+  @Flag(name: .customLong("read-only"), help: "Mount read-only, which every mount is.")
+  var isReadOnly = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Time limit of a read or open, also while a server restarts: 90, 5s, 2m, 1h.",
+      valueName: "time"))
+  var readTimeout = TimeSpan(seconds: 60)
+
+  @Option(
+    help: ArgumentHelp(
+      "How long to wait for a server that cannot be reached and has never answered for the file.",
+      valueName: "time"))
+  var firstAnswerTimeout = TimeSpan(seconds: 5)
+
+  @Option(
+    help: ArgumentHelp(
+      "How long a server must be unreachable before reads fail without waiting for it.",
+      valueName: "time"))
+  var outageTimeout = TimeSpan(seconds: 60)
 
   @Option(
     help: ArgumentHelp(
       "How long to trust a server's answer about a file before an open asks again.",
-      valueName: "seconds"))
-  var revalidate: Double = 1
+      valueName: "time"))
+  var revalidate = TimeSpan(seconds: 1)
 
   @Option(
     help: ArgumentHelp(
       "How long to use a directory listing before asking the server for it again.",
-      valueName: "seconds"))
-  var listingTTL: Double = 60
+      valueName: "time"))
+  var listingTTL = TimeSpan(seconds: 60)
 
   @Flag(
     inversion: .prefixedNo,
@@ -107,14 +145,20 @@ struct MountCommand: ParsableCommand {
   var tree = false
 
   @Option(
-    help: ArgumentHelp("Source name that findmnt and df show (default: httpfs).", valueName: "name")
-  )
+    help: ArgumentHelp(
+      "Source name that findmnt and df show (default: the source).", valueName: "name"))
   var fsname: String?
 
   @Option(
     help: ArgumentHelp(
       "Log level: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
   var logLevel: LogLevel = .warning
+
+  @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Log at the level info.")
+  var isVerbose = false
+
+  @Flag(name: [.customShort("d"), .customLong("debug")], help: "Log at the level debug.")
+  var isDebugging = false
 
   @Option(
     help: ArgumentHelp(
@@ -135,6 +179,18 @@ struct MountCommand: ParsableCommand {
   @OptionGroup var configuration: ConfigurationOptions
 
   func validate() throws {
+    guard paths.count >= 2 else {
+      throw ValidationError(
+        "name the sources (lists or URLs) and then the mount point: "
+          + "httpfs mount SOURCE… MOUNTPOINT")
+    }
+    if mountpoint.contains("://") {
+      throw ValidationError(
+        "the last argument is the mount point, and it is a URL; name a directory after the sources")
+    }
+    if foreground, daemon {
+      throw ValidationError("--foreground and --daemon exclude each other")
+    }
     // (uid_t)-1 means "no user" to the system.
     if uid == UInt32.max || gid == UInt32.max {
       throw ValidationError("--uid and --gid are below 4294967295")
@@ -142,14 +198,11 @@ struct MountCommand: ParsableCommand {
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
     }
-    guard readTimeout > 0, readTimeout <= 86_400 else {
-      throw ValidationError("--read-timeout must be above 0 and at most 86400 seconds")
-    }
-    guard revalidate >= 0, revalidate <= 1e9 else {
-      throw ValidationError("--revalidate must be 0 or more seconds")
-    }
-    guard listingTTL >= 0, listingTTL <= 1e9 else {
-      throw ValidationError("--listing-ttl must be 0 or more seconds")
+    for (name, time) in [
+      ("--read-timeout", readTimeout), ("--first-answer-timeout", firstAnswerTimeout),
+      ("--outage-timeout", outageTimeout),
+    ] where !(time.seconds > 0 && time.seconds <= 86_400) {
+      throw ValidationError("\(name) must be above 0 and at most 86400 seconds")
     }
     // Characters with a meaning in FUSE's options and in the kernel's table.
     if let fsname,
@@ -175,16 +228,18 @@ struct MountCommand: ParsableCommand {
     // Each file may need a descriptor.
     ProcessCalls.raiseDescriptorLimit()
 
-    let list = try loadSource(source, tree: tree, allowsListings: true)
+    let list = try loadSources(sources, tree: tree)
     printWarnings(of: list)
     let access = try Access(self.access, refusesReserved: true)
     let sources = mountSources(of: list, access)
     let directory = try MountPoint.prepare(mountpoint)
     let log = try LogDestination(file: logFile)
-    let logger = log.logger(level: logLevel.level)
+    let logger = log.logger(level: isDebugging ? .debug : isVerbose ? .info : logLevel.level)
     var settings = FileSettings(
-      connections: connections, readTimeout: .seconds(readTimeout),
-      revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL))
+      connections: connections, readTimeout: readTimeout.duration,
+      revalidationInterval: revalidate.duration, listingTimeToLive: listingTTL.duration)
+    settings.firstAnswerTimeout = firstAnswerTimeout.duration
+    settings.outageTimeout = outageTimeout.duration
     settings.connectTimeout = access.connectTimeout
     settings.believesListings = listingSizes
     settings.hiddenNames = HiddenNames(noIndex)
@@ -203,8 +258,10 @@ struct MountCommand: ParsableCommand {
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
     let recorder = try makeTraceRecorder(logger: logger)
+    let tree = FileTree(sources: sources, environment: environment)
+    try check(tree, isService: serviceManager.isPresent)
     let fileSystem = FileSystem(
-      mountpoint: directory, tree: FileTree(sources: sources, environment: environment),
+      mountpoint: directory, tree: tree,
       environment: environment, ownership: ownership, trace: recorder)
     let session: MountSession
     do throws(MountError) {
@@ -212,12 +269,12 @@ struct MountCommand: ParsableCommand {
         fileSystem,
         options: .init(
           allowOther: allowOther, forbidsExecution: forbidsExecution,
-          sourceName: fsname ?? "httpfs"))
+          sourceName: fsname ?? shownSource))
     } catch {
       throw CommandFailure("\(error)")
     }
     let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
-    let reload = ListReload(source: source, tree: tree, access: access)
+    let reload = ListReload(sources: self.sources, tree: self.tree, access: access)
     // SIGHUP and the command `refresh` of .control.
     fileSystem.onReload { [weak fileSystem] in
       guard let fileSystem else { return }
@@ -257,9 +314,56 @@ struct MountCommand: ParsableCommand {
     }
   }
 
+  /// How long a server may take to answer before its URL is mounted anyway.
+  private static let checkTimeout = Duration.seconds(6)
+
+  /// Asks the servers of URLs on the command line.
+  ///
+  /// - Throws: ``CommandFailure`` if the only source cannot work. Of several, each failure is a
+  ///   warning.
+  private func check(_ tree: FileTree, isService: Bool) throws(CommandFailure) {
+    guard checksSources, !isService, sources.allSatisfy({ $0.contains("://") }) else { return }
+    let failures = tree.failures(within: Self.checkTimeout)
+    let messages = failures.map { failure in
+      "\(failure.url.redacted): \(failure.error.reason)\(Self.advice(about: failure.error))"
+    }
+    if sources.count == 1, !messages.isEmpty {
+      throw CommandFailure(
+        messages: messages.map { escapingControls($0) + "; or mount it anyway with --no-check" })
+    }
+    for message in messages {
+      printToStandardError(
+        Journal.marked("httpfs: warning: \(escapingControls(message))", as: .warning))
+    }
+  }
+
+  private static func advice(about error: FileError) -> String {
+    switch error.code {
+    case .missing: "; check the URL"
+    case .denied: "; give credentials with --netrc or -H"
+    case .refused where error.reason.contains("TLS"):
+      "; name the server's certificate authority with --cacert FILE, or use --insecure"
+    case .unreachable: "; check the host name, the port and the network"
+    default: ""
+    }
+  }
+
+  /// The sources as the table of mounts shows them, without secrets.
+  private var shownSource: String {
+    guard let first = sources.first, first != "-" else { return "httpfs" }
+    var name = first
+    if let url = try? RemoteURL(first) {
+      name = "\(url.origin)\(url.path)"
+    } else if let resolved = realpath(first, nil) {
+      name = String(cString: resolved)
+      free(resolved)
+    }
+    return MountHelper.publicName(of: name) ?? "httpfs"
+  }
+
   private func makeURLCommand(logger: Logger) -> URLCommand? {
     guard let command = location.urlCommand else { return nil }
-    return URLCommand(command, timeLimit: .seconds(readTimeout)) { line, name in
+    return URLCommand(command, timeLimit: readTimeout.duration) { line, name in
       logger.warning("the URL command says", metadata: ["file": "\(name)", "line": "\(line)"])
     }
   }
@@ -280,7 +384,7 @@ struct MountCommand: ParsableCommand {
       // Programs are promised that a read ends by the read timeout, so the watchdog must keep that
       // promise too.
       return try Watchdog(
-        of: mount, timeout: max(Self.minimumTimeout, .seconds(readTimeout)),
+        of: mount, timeout: max(Self.minimumTimeout, readTimeout.duration),
         logFile: logFile)
     } catch {
       logger.warning(
@@ -296,7 +400,7 @@ struct MountCommand: ParsableCommand {
   }
 
   private func openCache() throws(CommandFailure) -> CacheDirectory {
-    guard let path = cacheDir ?? defaultCacheDirectory() else {
+    guard let path = cacheDir ?? defaultCacheDirectory(ofSources: sources) else {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
     do throws(CacheError) {

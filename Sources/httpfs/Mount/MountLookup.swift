@@ -1,6 +1,7 @@
 import FUSEMount
 import Glibc
 import LinuxSystem
+import TextFormat
 
 /// The mounts that this process sees now.
 func currentMountTable() throws(CommandFailure) -> MountTable {
@@ -23,14 +24,48 @@ func httpfsMount(at path: String) throws(CommandFailure) -> MountTable.Entry {
   }
   guard let entry = try currentMountTable().mount(at: resolved) else {
     throw CommandFailure(
-      "nothing is mounted at '\(path)'; 'findmnt -t fuse.httpfs' shows the mounts that there are")
+      "nothing is mounted at '\(path)'; 'httpfs mounts' lists them")
   }
   guard entry.fileSystemType == "fuse.httpfs" else {
     throw CommandFailure(
       "'\(path)' is not an httpfs mount but \(entry.fileSystemType); "
-        + "'findmnt -t fuse.httpfs' shows the mounts that there are")
+        + "'httpfs mounts' lists them")
   }
   return entry
+}
+
+/// All httpfs mounts that this process sees, hidden ones excepted.
+func httpfsMounts() throws(CommandFailure) -> [MountTable.Entry] {
+  let table = try currentMountTable()
+  return table.entries.filter {
+    $0.fileSystemType == "fuse.httpfs" && table.mount(at: $0.mountpoint) == $0
+  }
+}
+
+/// The mount point that the user named, or the only httpfs mount that there is.
+func mountPointOrOnlyOne(_ path: String?) throws(CommandFailure) -> String {
+  if let path { return path }
+  let mounts = try httpfsMounts()
+  guard mounts.count != 1 else { return mounts[0].mountpoint }
+  guard !mounts.isEmpty else {
+    throw CommandFailure("there is no httpfs mount; 'httpfs mount SOURCE MOUNTPOINT' makes one")
+  }
+  throw CommandFailure(
+    "there are \(mounts.count) httpfs mounts; name one of "
+      + mounts.map { "'\(escapingControls($0.mountpoint))'" }.joined(separator: ", "))
+}
+
+/// The httpfs mount that contains `path`, and the name of the file below it; nil if none does.
+///
+/// The file need not exist, and the mount is not asked.
+func httpfsMount(containing path: String) -> (mount: MountTable.Entry, name: String)? {
+  guard let resolved = try? pathBelowResolvedParent(path), let mounts = try? httpfsMounts() else {
+    return nil
+  }
+  for mount in mounts where resolved.hasPrefix(mount.mountpoint + "/") {
+    return (mount, String(resolved.dropFirst(mount.mountpoint.count + 1)))
+  }
+  return nil
 }
 
 /// Like ``httpfsMount(at:)``, but without a request to the mount itself if possible, because a

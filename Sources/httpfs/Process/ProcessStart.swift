@@ -25,7 +25,7 @@ func separatingShortOptions(_ arguments: [String]) -> [String] {
   let letters: Set<Character>
   switch arguments.first {
   case "get", "put": letters = ["o", "i", "x", "j", "H"]
-  case "mount": letters = ["H"]
+  case "mount": letters = ["H", "o"]
   default: return arguments
   }
   var separated: [String] = []

@@ -90,7 +90,8 @@ struct MountHelper {
   /// The command line of `httpfs mount`: our additions, and the given options, which win.
   private func commandLine() throws -> (defaults: [String], options: [String]) {
     let (source, mountpoint) = (positionals[0], positionals[1])
-    var defaults = ["--daemon"]
+    // The network may come later.
+    var defaults = ["--daemon", "--no-check"]
     if let name = Self.publicName(of: source) { defaults.append("--fsname=\(name)") }
     if let directory = Self.cacheDirectory(ofMountpoint: mountpoint) {
       defaults.append("--cache-dir=\(directory)")
@@ -130,7 +131,7 @@ struct MountHelper {
 
   /// The source to show in the table of mounts, so that `mount -a` finds that it is mounted; nil if
   /// it may contain a secret, or a character with a meaning there.
-  private static func publicName(of source: String) -> String? {
+  static func publicName(of source: String) -> String? {
     let isURL = source.contains("://")
     let hidden: Set<Character> = isURL ? ["@", "?", "#"] : []
     let isPlain = source.allSatisfy {

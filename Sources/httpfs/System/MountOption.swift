@@ -50,9 +50,39 @@ struct MountOption: Equatable {
       return .refused(
         reason: "everybody may read the password; use the service httpfs@.service instead")
     default:
-      let option = "--" + name.replacing("_", with: "-")
-      return .option(value.map { "\(option)=\($0)" } ?? option)
+      return .option(longOption)
     }
+  }
+
+  /// Replaces each `-o OPTIONS` of the command line of `httpfs mount` by long options.
+  ///
+  /// Options that only matter to mount(8) are dropped.
+  static func expanded(_ words: [String]) -> [String] {
+    guard words.first == "mount" else { return words }
+    var expanded: [String] = []
+    var rest = words[...]
+    while let word = rest.popFirst() {
+      if word == "--" { return expanded + [word] + rest }
+      guard word == "-o", let options = rest.popFirst() else {
+        expanded.append(word)
+        continue
+      }
+      for option in list(options) {
+        switch option.meaning {
+        case .option(let long): expanded.append(long)
+        case .none: break
+        // The command line is as private with -o as without.
+        case .ignored, .refused: expanded.append(option.longOption)
+        }
+      }
+    }
+    return expanded
+  }
+
+  /// The option of `httpfs mount` of this name.
+  private var longOption: String {
+    let option = "--" + name.replacing("_", with: "-")
+    return value.map { "\(option)=\($0)" } ?? option
   }
 
   /// Options of mount(8) for every file system, and of FUSE's helper, that always apply here: the

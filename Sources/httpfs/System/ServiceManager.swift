@@ -21,6 +21,9 @@ struct ServiceManager: Sendable {
     unsetenv(Self.variable)
   }
 
+  /// Whether a service manager has started this process.
+  var isPresent: Bool { socketName != nil }
+
   /// Notifies the manager; the mount works even if that fails.
   func notify(_ state: ServiceState) {
     guard let socketName else { return }

@@ -10,8 +10,8 @@ struct TransferOptions: ParsableArguments {
   @Flag(help: "Replace an existing file, whatever it is.")
   var overwrite = false
 
-  @Option(help: ArgumentHelp("The same as --stall-timeout.", valueName: "seconds"))
-  var timeout: Double?
+  @Option(help: ArgumentHelp("The same as --stall-timeout.", valueName: "time"))
+  var timeout: TimeSpan?
 
   @Option(help: ArgumentHelp("Maximum number of redirects to follow.", valueName: "n"))
   var maxRedirect: Int = 10
@@ -35,7 +35,7 @@ struct TransferOptions: ParsableArguments {
     guard (0...1000).contains(retries) else {
       throw ValidationError("--retries must be from 0 to 1000")
     }
-    if let timeout, !(timeout >= 1 && timeout <= 86_400) {
+    if let timeout, !(timeout.seconds >= 1 && timeout.seconds <= 86_400) {
       throw ValidationError("--timeout must be from 1 to 86400 seconds")
     }
     guard (0...100).contains(maxRedirect) else {
@@ -55,7 +55,7 @@ struct TransferOptions: ParsableArguments {
   /// Applies the common settings of the command's requests.
   func apply(_ access: Access, to request: inout Request) {
     request.retries = retries
-    request.stallTimeout = access.stallTimeout ?? .seconds(timeout ?? 30)
+    request.stallTimeout = access.stallTimeout ?? timeout?.duration ?? .seconds(30)
     request.connectTimeout = access.connectTimeout
     request.redirects.maximum = maxRedirect
   }

@@ -7,8 +7,8 @@ struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show what a mount is doing.")
 
-  @Argument(help: "The mount point.", completion: .directory)
-  var mountpoint: String
+  @Argument(help: "The mount point (default: the only mount).", completion: .directory)
+  var mountpoint: String?
 
   @Flag(help: "Print the content of '.status.json'.")
   var json = false
@@ -26,8 +26,9 @@ struct StatusCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
+      let mountpoint = try mountPointOrOnlyOne(mountpoint)
       if watch, TerminalSession.isPossible {
-        try showLive(try httpfsMountUntouched(at: mountpoint))
+        try showLive(try httpfsMountUntouched(at: mountpoint), named: mountpoint)
       } else if watch {
         try keepPrinting(try httpfsMount(at: mountpoint))
       } else {
@@ -37,7 +38,7 @@ struct StatusCommand: ParsableCommand {
     }
   }
 
-  private func showLive(_ mount: MountTable.Entry) throws {
+  private func showLive(_ mount: MountTable.Entry, named mountpoint: String) throws {
     var view = try LiveView(of: mount, shownPath: mountpoint)
     switch try view.run() {
     case .quit: break
@@ -52,7 +53,7 @@ struct StatusCommand: ParsableCommand {
     func failure(_ error: ErrorNumber) -> CommandFailure {
       let advice =
         error.rawValue == ENOTCONN
-        ? "; the httpfs process has died: run 'httpfs unmount \(self.mountpoint)'" : ""
+        ? "; the httpfs process has died: run 'httpfs unmount \(mountpoint)'" : ""
       return CommandFailure("cannot read '\(mountpoint)/\(name)': \(error)\(advice)")
     }
     let descriptor = open("\(mountpoint)/\(name)", O_RDONLY | O_CLOEXEC)

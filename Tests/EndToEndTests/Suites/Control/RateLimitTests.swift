@@ -306,8 +306,8 @@ extension RealMounts {
 
     @Test(arguments: [
       ["mount", "--rate-limit", "fast", "@/urls.txt", "@/empty"],
-      ["mount", "--file-rate-limit", "1.5M", "@/urls.txt", "@/empty"],
-      ["get", "--rate-limit", "10MB", "http://127.0.0.1:9/a"],
+      ["mount", "--file-rate-limit", "1.5", "@/urls.txt", "@/empty"],
+      ["get", "--rate-limit", "10XB", "http://127.0.0.1:9/a"],
       ["get", "--file-rate-limit=-1", "http://127.0.0.1:9/a"],
       ["put", "--rate-limit", "1M/h", "@/urls.txt", "http://127.0.0.1:9/a"],
       ["rate-limit", "@/empty", "x", "a.bin"],
@@ -320,7 +320,7 @@ extension RealMounts {
         [try Products.httpfs]
           + arguments.map { $0.replacingOccurrences(of: "@", with: sandbox.directory) })
       #expect(result.ending == .exited(64), "\(result.error)")
-      let value = ["fast", "1.5M", "10MB", "-1", "1M/h", "x"].first { value in
+      let value = ["fast", "1.5", "10XB", "-1", "1M/h", "x"].first { value in
         arguments.contains { $0 == value || $0.hasSuffix("=" + value) }
       }
       #expect(result.error.contains("'\(value ?? "")'"), "\(result.error)")

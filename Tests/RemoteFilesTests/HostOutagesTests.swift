@@ -1,0 +1,64 @@
+import Testing
+
+@testable import RemoteFiles
+
+/// How long a mount waits for a server that cannot be reached.
+@Suite struct HostOutagesTests {
+  private let start = ContinuousClock.now
+  private let outages = HostOutages(limit: .seconds(60))
+
+  /// Records a failure of `origin` after `seconds`; returns whether the server counts as gone.
+  private func fail(
+    _ origin: String = "http://a", _ code: FileError.Code = .unreachable, at seconds: Int
+  ) -> Bool {
+    outages.record(FileError(code, "reason"), of: origin, now: start + .seconds(seconds))
+  }
+
+  private func mayAsk(_ origin: String = "http://a", at seconds: Double) -> Bool {
+    outages.refusal(of: origin, now: start + .seconds(seconds)) == nil
+  }
+
+  @Test("A server counts as gone after a minute of failures, and is then probed once a second")
+  func gone() {
+    for second in stride(from: 0, to: 60, by: 20) { #expect(!fail(at: second)) }
+    #expect(mayAsk(at: 59))
+    #expect(fail(at: 60))
+    #expect(mayAsk(at: 60))
+    #expect(!mayAsk(at: 60.5))
+    #expect(mayAsk(at: 61))
+    #expect(mayAsk("http://b", at: 60.5))
+    // It stays gone while nobody asks.
+    #expect(fail(at: 4000))
+  }
+
+  @Test(
+    "An answer ends the outage", arguments: [FileError.Code.unavailable, .invalidResponse, nil])
+  func answered(code: FileError.Code?) {
+    for second in stride(from: 0, through: 60, by: 20) { _ = fail(at: second) }
+    if let code {
+      #expect(!fail("http://a", code, at: 61))
+    } else {
+      outages.recordContact(with: "http://a")
+    }
+    #expect(mayAsk(at: 61) && mayAsk(at: 61))
+    #expect(!fail(at: 62))
+  }
+
+  @Test("Failures with a pause between them belong to two outages")
+  func pause() {
+    #expect(!fail(at: 0))
+    #expect(!fail(at: 100))
+    #expect(!fail(at: 130 - 1))
+    #expect(!fail(at: 158))
+    #expect(fail(at: 160))
+  }
+
+  @Test("Other failures are no outage")
+  func others() {
+    for code in FileError.Code.allCases where code != .unreachable && code != .disconnected {
+      for second in stride(from: 0, through: 80, by: 20) {
+        #expect(!fail("http://\(code)", code, at: second))
+      }
+    }
+  }
+}
