@@ -67,6 +67,18 @@ extension SystemCalls {
     _ = try checked { Glibc.fchmod(descriptor, permissions) }
   }
 
+  /// `futimens(3)`: sets the modification time to seconds since 1970, and leaves the access time.
+  package static func setModificationTime(
+    _ descriptor: Int32, to seconds: Int64
+  ) throws(ErrorNumber) {
+    // UTIME_OMIT, a macro that Swift does not import.
+    let omitted = (1 << 30) - 2
+    let times = [
+      timespec(tv_sec: 0, tv_nsec: omitted), timespec(tv_sec: Int(seconds), tv_nsec: 0),
+    ]
+    _ = try checked { Glibc.futimens(descriptor, times) }
+  }
+
   /// `futimens(3)`: sets both times to now.
   package static func touch(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.futimens(descriptor, nil) }

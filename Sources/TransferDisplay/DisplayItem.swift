@@ -64,6 +64,12 @@ package struct DisplayItem: Sendable, Equatable, Identifiable {
   /// The number of connections in use.
   package var connections: Int
 
+  /// The kind of the error that ended it, as a word for programs; nil if none did.
+  package var errorCode: String?
+
+  /// The HTTP status that caused the error; nil if none did.
+  package var httpStatus: Int?
+
   /// Whether it finished because the local file already matches the server's.
   package var isUnchanged = false
 

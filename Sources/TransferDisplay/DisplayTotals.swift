@@ -40,16 +40,23 @@ package struct DisplayTotals: Sendable, Equatable {
     finishedCount + failedCount + cancelledCount + pausedCount + queuedCount + activeCount
   }
 
-  /// How much is done, 0 to 100, rounded down; 100 only when all are finished, nil if unknown.
+  /// How much is done, 0 to 100, rounded down; 100 only when all are finished.
+  ///
+  /// While a length is unknown, it is the mean of the percentages of the files, of which a file of
+  /// unknown length has none.
   package var percent: Int? {
     if finishedCount == itemCount { return 100 }
-    return totalByteCount.map { unfinishedPercentage(of: transferredByteCount, in: $0) }
+    guard let totalByteCount else { return min(99, percentSum / max(1, itemCount)) }
+    return unfinishedPercentage(of: transferredByteCount, in: totalByteCount)
   }
+
+  private var percentSum = 0
 
   init(of items: [DisplayItem]) {
     var remaining: Int64? = 0
     for item in items {
       count(item.state)
+      percentSum += item.state == .finished ? 100 : item.percent ?? 0
       if item.isUnchanged { unchangedCount += 1 }
       transferredByteCount = saturatingSum(transferredByteCount, item.transferredByteCount)
       resumedByteCount = saturatingSum(resumedByteCount, item.resumedByteCount)

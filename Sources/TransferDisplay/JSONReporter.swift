@@ -6,10 +6,10 @@ import TextFormat
 /// flow. Byte counts are integers. Speeds in bytes per second and times in seconds have three
 /// decimals. Unknown values are `null`. The objects:
 ///
-/// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"received":…,"total":…,
+/// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"error":…,"status":…,"received":…,"total":…,
 ///   "resumed":…,"speed":…,"eta":…,"elapsed":…,"connections":…}`; `state` is `queued`,
 ///   `connecting`, `running`, `waiting`, `paused`, `finished`, `failed` or `cancelled`; `reason`
-///   belongs to `waiting` and `failed`, and is `unchanged` for a finished file that already
+///   belongs to `waiting` and `failed`, `error` (a kind such as `timedOut`) and `status` (of HTTP) to `failed`, and is `unchanged` for a finished file that already
 ///   existed; for uploads, `sent` replaces `received`.
 /// - `{"event":"summary","finished":…,"failed":…,"cancelled":…,"unfinished":…,"received":…,
 ///   "total":…,"resumed":…,"elapsed":…,"speed":…}`; `speed` is the mean of this run.
@@ -18,7 +18,8 @@ package struct JSONReporter: Sendable {
   package static let shortestInterval = 1.0
 
   private enum Key: String, CodingKey {
-    case event, id, name, url, state, reason, received, sent, total, resumed, speed, eta, elapsed
+    case event, id, name, url, state, reason, error, status, received, sent, total, resumed, speed,
+      eta, elapsed
     case connections, finished, failed, cancelled, unfinished
   }
 
@@ -84,6 +85,8 @@ package struct JSONReporter: Sendable {
       object.member(Key.url, item.url)
       object.member(Key.state, state)
       object.member(Key.reason, reason)
+      object.member(Key.error, item.errorCode)
+      object.member(Key.status, item.httpStatus.map { Int64($0) })
       object.member(isUpload ? Key.sent : .received, item.transferredByteCount)
       object.member(Key.total, item.totalByteCount)
       object.member(Key.resumed, item.resumedByteCount)

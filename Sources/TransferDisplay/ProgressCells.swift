@@ -33,6 +33,8 @@ struct ProgressCells {
   let percent: String
   let detail: Detail
   let tone: DisplayLine.Tone
+  /// Whether it is the line of all files together.
+  var isTotal = false
 
   var figures: Figures? {
     if case .figures(let figures) = detail { figures } else { nil }
@@ -68,7 +70,9 @@ struct ProgressCells {
       transferred: totals.transferredByteCount, total: totals.totalByteCount,
       bytesPerSecond: totals.bytesPerSecond, timeLeft: totals.timeLeft,
       connections: totals.connections)
-    if totals.percent == 100 { figures.fraction = 1 }
+    if let percent = totals.percent, figures.fraction == nil || percent == 100 {
+      figures.fraction = Double(percent) / 100
+    }
     detail = .figures(figures)
   }
 

@@ -28,6 +28,7 @@ struct ProgressLayout {
   private let columns: Int
   private let isUTF8: Bool
   private let ellipsis: String
+  private let elision: NameElision
   private var shown = Set(Column.allCases)
   /// Whether there is only room for either a name or a percentage.
   private var showsOneFieldOnly = false
@@ -46,6 +47,8 @@ struct ProgressLayout {
   ///   - columns: the width of the terminal, at least 1.
   ///   - isUTF8: whether the terminal shows more than ASCII.
   init(of cells: [ProgressCells], columns: Int, isUTF8: Bool) {
+    elision = NameElision(
+      cells.filter { !$0.isTotal }.map(\.name), ellipsis: isUTF8 ? "…" : "...")
     self.columns = columns
     self.isUTF8 = isUTF8
     ellipsis = isUTF8 ? "…" : "..."
@@ -184,7 +187,7 @@ struct ProgressLayout {
   }
 
   private func name(_ name: String, width: Int) -> String {
-    cutInMiddle(name, to: width, ellipsis: ellipsis)
+    elision.shortened(name, to: width)
   }
 
   private func trimmed(_ text: String) -> String {

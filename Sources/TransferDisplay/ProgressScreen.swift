@@ -17,8 +17,8 @@ package struct ProgressScreen: Sendable, Equatable {
 
   /// The lines for a snapshot: one for each file, and a total if there are several.
   ///
-  /// If not all files fit, the running ones come first, then those that failed, are paused or
-  /// queued. A line before the last one counts the others (`and 12 finished, 40 queued`).
+  /// If not all files fit, only those that run, have failed or are paused are shown, in this order.
+  /// A line before the last one counts the others (`and 12 finished, 40 queued`).
   ///
   /// - Parameter snapshot: the files at one moment.
   /// - Returns: at most `rows - 1` lines, because the cursor stays below them; none is wider than
@@ -32,7 +32,11 @@ package struct ProgressScreen: Sendable, Equatable {
       (items, rest) = mostUrgent(of: items, count: max(0, room - 2))
     }
     var cells = items.map { ProgressCells(of: $0, isUTF8: isUTF8) }
-    if snapshot.items.count > 1 { cells.append(ProgressCells(of: snapshot.totals)) }
+    if snapshot.items.count > 1 {
+      var total = ProgressCells(of: snapshot.totals)
+      total.isTotal = true
+      cells.append(total)
+    }
 
     let layout = ProgressLayout(of: cells, columns: columns, isUTF8: isUTF8)
     var lines = cells.map { layout.line(of: $0, at: snapshot.elapsed) }
@@ -48,7 +52,7 @@ package struct ProgressScreen: Sendable, Equatable {
   private func mostUrgent(of items: [DisplayItem], count: Int) -> ([DisplayItem], String) {
     var groups = Group.allCases.map { group in (group, items.filter { Group($0.state) == group }) }
     var shown: [DisplayItem] = []
-    for index in groups.indices where groups[index].0 != .finished {
+    for index in groups.indices where ![.finished, .queued].contains(groups[index].0) {
       let part = groups[index].1.prefix(count - shown.count)
       shown += part
       groups[index].1.removeFirst(part.count)
@@ -68,8 +72,8 @@ package struct ProgressScreen: Sendable, Equatable {
     case failed
     case cancelled
     case paused
+    /// Never shown individually if there is not room for all, as `finished`.
     case queued
-    /// Never shown individually if there is not room for all.
     case finished
 
     init(_ state: DisplayItem.State) {

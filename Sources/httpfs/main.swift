@@ -18,7 +18,7 @@ if var helper = MountHelper(program: CommandLine.arguments.first ?? "") {
 }
 do {
   let words = try ConfiguredArguments(
-    MountOption.expanded(separatingShortOptions(arguments))
+    MountOption.expanded(separatingShortOptions(FamiliarOptions.replaced(arguments)))
   ).words
   var command = try HTTPFS.parseAsRoot(words)
   try command.run()

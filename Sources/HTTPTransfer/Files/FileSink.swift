@@ -14,6 +14,7 @@ final class FileSink: BodySink, @unchecked Sendable {
   private let identity: String
   private let source: String
   private let resumes: Bool
+  private let setsModificationTime: Bool
   private var location: FileLocation?
   private var file: PartialFile?
   /// The file of an earlier transfer at the destination.
@@ -38,6 +39,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     self.base = base
     self.existing = existing
     completeLength = request.completeLength
+    setsModificationTime = request.setsModificationTime
     checksum = request.checksum
     pieces = request.pieces
     resumes = request.resumes && !request.decodesContent && request.method == .get
@@ -234,7 +236,10 @@ final class FileSink: BodySink, @unchecked Sendable {
     }
     let replaced: FilePlacement.Replacement =
       existing == .replace ? .anything : result.map { .result($0) } ?? .nothing
-    try file.finish(length: length, replacing: replaced, result: record)
+    let modified = setsModificationTime ? record?.version.lastModified : nil
+    try file.finish(
+      length: length, replacing: replaced, result: record,
+      modified: modified.flatMap { HTTPDate.secondsSince1970($0) })
     letGo()
     return []
   }

@@ -356,9 +356,11 @@ final class PartialFile: @unchecked Sendable {
   ///   - length: the length of the file.
   ///   - replaced: the file that it may replace.
   ///   - result: the record for the file; nil for none.
+  ///   - modified: its modification time in seconds since 1970; nil for the present.
   /// - Throws: if a call fails; the partial file is then left as it was.
   func finish(
-    length: Int64, replacing replaced: FilePlacement.Replacement, result: ResultRecord?
+    length: Int64, replacing replaced: FilePlacement.Replacement, result: ResultRecord?,
+    modified: Int64? = nil
   ) throws(FileFailure) {
     guard let data else { return }
     do throws(ErrorNumber) {
@@ -371,6 +373,8 @@ final class PartialFile: @unchecked Sendable {
         hasSyncFailed = true
         throw error
       }
+      // The record contains the time. A file with another time is right, too.
+      if let modified { try? SystemCalls.setModificationTime(data.rawValue, to: modified) }
       let directory = location.directory.rawValue
       // A file without a record is right, too, but is not replaced later.
       let isAttached = try result?.attach(to: data) ?? true

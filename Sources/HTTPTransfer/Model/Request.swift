@@ -80,6 +80,9 @@ public struct Request: Sendable {
   /// The complete length in bytes that every server must confirm; nil for any length.
   public var completeLength: Int64?
 
+  /// Whether a finished file gets the time of the response's `Last-Modified`, if there is one.
+  public var setsModificationTime = false
+
   /// Whether to accept gzip, deflate, br and zstd, at most two for one body, and to decode them.
   ///
   /// The body then arrives over one connection, from the start, with an unknown total.

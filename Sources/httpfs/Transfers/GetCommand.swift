@@ -17,8 +17,12 @@ struct GetCommand: ParsableCommand {
       only if it is an unchanged earlier download of the same URL and the server has a new \
       version. A session does not store the fields of -H.
 
-      Exit codes: 0 all files are complete, 1 something failed, 64 bad usage, 73 a different file \
-      already exists, 130 ended by Ctrl-C.
+      The options -c -nc -N -O -P -s -k -L -R of curl and wget, and -d of aria2, are understood.
+
+      Exit codes: 0 all files are complete; 1 several reasons or another one; 2 timeout; 3 not \
+      found; 6 no connection; 9 disk; 19 name resolution; 22 bad response; 23 redirect; 24 access \
+      denied; 32 checksum; 60 TLS; 64 bad usage; 73 a different file already exists; 130 ended by \
+      Ctrl-C.
       """)
 
   @Argument(help: "URLs to download.")
@@ -67,6 +71,14 @@ struct GetCommand: ParsableCommand {
     ))
   var checksum: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Another server of the same file; one URL only; may be repeated.", valueName: "url"))
+  var mirror: [String] = []
+
+  @Flag(inversion: .prefixedNo, help: "Give files the modification time that the server reports.")
+  var remoteTime = true
+
   @Flag(inversion: .prefixedNo, help: "Resume an earlier download.")
   var resume = true
 
@@ -111,6 +123,9 @@ struct GetCommand: ParsableCommand {
     if checksum != nil, urls.count != 1 || !lists.isEmpty {
       throw ValidationError("--checksum is for one URL; in a list write checksum= below each")
     }
+    if !mirror.isEmpty, urls.count != 1 || !lists.isEmpty {
+      throw ValidationError("--mirror is for one URL; in a list, separate mirrors by TAB")
+    }
     if skipExisting, options.overwrite {
       throw ValidationError("--skip-existing and --overwrite exclude each other")
     }
@@ -147,6 +162,13 @@ struct GetCommand: ParsableCommand {
       do {
         var entry = try sourceEntry(of: url)
         if let checksum { entry.checksum = try Checksum(checksum) }
+        for text in mirror {
+          do {
+            entry.mirrors.append(try RemoteURL(text))
+          } catch {
+            messages.append("--mirror '\(showable(text))': malformed URL: \(error)")
+          }
+        }
         // A repeated URL means one file.
         if !entries.contains(where: { $0.source.url == entry.url }) {
           entries.append(SessionEntry(entry))
@@ -284,6 +306,7 @@ struct GetCommand: ParsableCommand {
       bytesPerSecond: entry.source.rateLimit ?? fileRate.fileRateLimit?.bytesPerSecond)
     request.resumes = resume
     request.decodesContent = compressed
+    request.setsModificationTime = remoteTime
     request.connections =
       connections.map { .exactly($0) } ?? .adaptive(upTo: adaptiveConnectionLimit)
     options.apply(access, to: &request)
@@ -305,7 +328,9 @@ struct GetCommand: ParsableCommand {
     let jobs = entries.map { TransferRun.Job(name: $0.path, url: access.url($0.source.url)) }
     let keeper = try session.map { try SessionKeeper($0, entries) }
     var output = TransferOutput(json: options.json, quiet: options.quiet)
-    let outcome = TransferRun(queue: queue, isUpload: false).run(
+    let outcome = TransferRun(
+      queue: queue, isUpload: false, timeLimit: options.maxTime?.duration
+    ).run(
       jobs, output: &output,
       onChange: { board, isEnd in keeper?.keep(board, isEnd: isEnd) },
       transfer: { index in
@@ -348,6 +373,6 @@ struct GetCommand: ParsableCommand {
   ) throws {
     guard let entry = entries.first else { return }
     let transfer = client.transfer(request(for: entry, to: .stream(), access, urlCommand))
-    try StandardOutputCopy(transfer).run()
+    try StandardOutputCopy(transfer, timeLimit: options.maxTime?.duration).run()
   }
 }

@@ -14,8 +14,8 @@ struct PutCommand: ParsableCommand {
       PUT sends the file as it is. With --form, POST sends fields and files as \
       multipart/form-data, and FILE is omitted: httpfs put --form doc=@report.pdf URL
 
-      Exit codes: 0 the server has accepted the upload, 1 it has not, 64 bad usage, 130 ended by \
-      Ctrl-C.
+      Exit codes: 0 the server has accepted the upload, 64 bad usage, 130 ended by Ctrl-C; others \
+      as for 'httpfs get'.
       """)
 
   @Argument(
@@ -84,7 +84,9 @@ struct PutCommand: ParsableCommand {
       let transfer = queue.add(request)
       let name = form.isEmpty ? arguments[0] : "form"
       var display = TransferOutput(json: options.json, quiet: options.quiet)
-      let outcome = TransferRun(queue: queue, isUpload: true).run(
+      let outcome = TransferRun(
+        queue: queue, isUpload: true, timeLimit: options.maxTime?.duration
+      ).run(
         [TransferRun.Job(name: name, url: request.url)], output: &display
       ) { _ in transfer }
       try outcome.endIfSignalled()

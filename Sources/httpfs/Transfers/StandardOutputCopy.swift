@@ -7,9 +7,23 @@ import Synchronization
 /// Copies the body of a transfer to standard output, as it arrives.
 final class StandardOutputCopy: Sendable {
   private let transfer: Transfer
-  private let outcome = Mutex<Result<Void, CommandFailure>?>(nil)
+  private let outcome = Mutex<Result<Void, Failure>?>(nil)
 
-  init(_ transfer: Transfer) { self.transfer = transfer }
+  /// Why a copy has failed, and the exit code.
+  private struct Failure: Error {
+    let failure: CommandFailure
+    var exit = TransferExit.disk
+  }
+
+  private let timeLimit: Duration?
+
+  /// - Parameters:
+  ///   - transfer: the transfer; its body was not taken yet.
+  ///   - timeLimit: how long it may take; nil for no limit.
+  init(_ transfer: Transfer, timeLimit: Duration?) {
+    self.transfer = transfer
+    self.timeLimit = timeLimit
+  }
 
   /// Returns when everything is written.
   ///
@@ -18,6 +32,7 @@ final class StandardOutputCopy: Sendable {
   /// - Throws: ``CommandFailure`` on failure, the exit code of a signal after one.
   func run() throws {
     let main = getpid()
+    let start = ContinuousClock.now
     Task { [self] in
       let result = await copy()
       outcome.withLock { $0 = result }
@@ -32,10 +47,16 @@ final class StandardOutputCopy: Sendable {
       if let result = outcome.withLock({ $0 }) {
         if case .failure = result, let ending { throw ExitCode(128 + ending) }
         // Like a filter that SIGPIPE ends: `| head` is not an error to report.
-        if case .failure(let failure) = result, failure.isBrokenPipe {
-          throw ExitCode(128 + SIGPIPE)
+        guard case .failure(let reason) = result else { return }
+        if reason.failure.isBrokenPipe { throw ExitCode(128 + SIGPIPE) }
+        for message in reason.failure.messages {
+          printToStandardError(Redaction.hidingArguments(in: "httpfs: \(message)"))
         }
-        return try result.get()
+        throw reason.exit.code
+      }
+      if ending == nil, let timeLimit, .now - start >= timeLimit {
+        printToStandardError("httpfs: not finished within --max-time")
+        _exit(TransferExit.timeout.rawValue)
       }
       // The reader of standard output may read nothing.
       if let ending, let deadline, .now >= deadline { _exit(128 + ending) }
@@ -49,7 +70,7 @@ final class StandardOutputCopy: Sendable {
     }
   }
 
-  private func copy() async -> Result<Void, CommandFailure> {
+  private func copy() async -> Result<Void, Failure> {
     let url = transfer.request.url
     do throws(TransferError) {
       for try await chunk in transfer.body {
@@ -57,12 +78,13 @@ final class StandardOutputCopy: Sendable {
           try printToStandardOutput(Array(chunk))
         } catch {
           transfer.cancel()
-          return .failure(error)
+          return .failure(Failure(failure: error))
         }
       }
       return .success(())
     } catch {
-      return .failure(CommandFailure("\(url): \(error)"))
+      return .failure(
+        Failure(failure: CommandFailure("\(url): \(error)"), exit: TransferExit(error)))
     }
   }
 }

@@ -12,8 +12,8 @@ struct TransferBoard {
   private(set) var states: [TransferProgress.State]
   /// Why files have failed.
   private(set) var reasons: [Int: String] = [:]
-  /// How many have failed because of an existing file that they must not replace.
-  private(set) var existingCount = 0
+  /// Why they have failed, as exit codes.
+  private(set) var exits: Set<TransferExit> = []
   private(set) var failedCount = 0
   /// Increases with each change of `states`.
   private(set) var changeCount = 0
@@ -78,7 +78,7 @@ struct TransferBoard {
       if progress.state == .failed {
         failedCount += 1
         reasons[index] = progress.reason
-        if transfer.errorCode == .destinationExists { existingCount += 1 }
+        exits.insert(transfer.error.map(TransferExit.init) ?? .several)
       }
     }
     for index in ended {
@@ -90,9 +90,9 @@ struct TransferBoard {
 }
 
 extension Transfer {
-  /// The kind of error that ended it; nil if none did.
-  fileprivate var errorCode: TransferError.Code? {
-    if case .failure(let error)? = outcome { error.code } else { nil }
+  /// The error that ended it; nil if none did.
+  fileprivate var error: TransferError? {
+    if case .failure(let error)? = outcome { error } else { nil }
   }
 
   /// Whether it found its file unchanged and kept it.
@@ -126,11 +126,13 @@ extension DisplayItem {
       timeLeft: progress.estimatedTimeLeft.map { $0 / .seconds(1) },
       elapsed: progress.elapsed / .seconds(1), connections: progress.connections)
     isUnchanged = state == .finished && transfer.isUnchanged
+    errorCode = transfer.error?.code.rawValue
+    httpStatus = transfer.error?.status
   }
 
   /// The options that help if a file already exists.
   private static func remedy(of transfer: Transfer, _ isUpload: Bool) -> String {
-    guard transfer.errorCode == .destinationExists else { return "" }
+    guard transfer.error?.code == .destinationExists else { return "" }
     return isUpload
       ? ": use --overwrite to replace it, or -o to name another file"
       : ": use --overwrite to replace it, --skip-existing to leave it, or -o to name another place"

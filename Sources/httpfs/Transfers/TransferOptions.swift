@@ -13,6 +13,11 @@ struct TransferOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The same as --stall-timeout.", valueName: "time"))
   var timeout: TimeSpan?
 
+  @Option(
+    help: ArgumentHelp(
+      "End with exit code 2 if the whole command takes longer: 90, 5m, 2h.", valueName: "time"))
+  var maxTime: TimeSpan?
+
   @Option(help: ArgumentHelp("Maximum number of redirects to follow.", valueName: "n"))
   var maxRedirect: Int = 10
 
@@ -38,6 +43,7 @@ struct TransferOptions: ParsableArguments {
     if let timeout, !(timeout.seconds >= 1 && timeout.seconds <= 86_400) {
       throw ValidationError("--timeout must be from 1 to 86400 seconds")
     }
+    if let maxTime, maxTime.seconds <= 0 { throw ValidationError("--max-time must be above 0") }
     guard (0...100).contains(maxRedirect) else {
       throw ValidationError("--max-redirect must be from 0 to 100")
     }

@@ -31,9 +31,8 @@ final class TransferRun: Sendable {
   struct Outcome {
     var failedCount = 0
     var cancelledCount = 0
-    /// How many of the failed transfers failed because of an existing file that they must not
-    /// replace.
-    var existingCount = 0
+    /// Why transfers have failed.
+    var exits: Set<TransferExit> = []
     /// The signal that ended it.
     var signal: Int32?
     /// Whether something was still running then.
@@ -49,18 +48,17 @@ final class TransferRun: Sendable {
       throw ExitCode(128 + signal)
     }
 
-    /// All failures are existing files (`EX_CANTCREAT`).
-    private static let existing = ExitCode(73)
-
     /// The exit code of a run that no signal has ended; nil for success.
     var exitCode: ExitCode? {
-      if failedCount > 0, failedCount == existingCount { return Self.existing }
+      if let exit = TransferExit(exits) { return exit.code }
       return failedCount + cancelledCount > 0 ? .failure : nil
     }
   }
 
   private let queue: TransferQueue
   private let isUpload: Bool
+  /// How long the whole run may take; nil for no limit.
+  private let timeLimit: Duration?
   private let notices = Mutex<[String]>([])
   /// How many transfers may still send notices.
   private let listenerCount = Atomic<Int>(0)
@@ -81,9 +79,10 @@ final class TransferRun: Sendable {
     return unsafeBitCast(present.__sigaction_handler.sa_handler, to: Int.self) != ignoring
   }
 
-  init(queue: TransferQueue, isUpload: Bool) {
+  init(queue: TransferQueue, isUpload: Bool, timeLimit: Duration?) {
     self.queue = queue
     self.isUpload = isUpload
+    self.timeLimit = timeLimit
   }
 
   /// Blocks the signals that ``run(_:output:)`` waits for; call it before other threads start.
@@ -141,13 +140,19 @@ final class TransferRun: Sendable {
         deadline = .now + Self.cancelTimeout
         queue.cancelAll()
       }
+      if let timeLimit, outcome.signal == nil, deadline == nil, .now - start >= timeLimit {
+        outcome.exits.insert(.timeout)
+        notice("not finished within --max-time")
+        deadline = .now + Self.cancelTimeout
+        queue.cancelAll()
+      }
       if board.look() { queue.removeEnded() }
       if let deadline, .now >= deadline {
         board.abandon()
         outcome.isAbandoned = true
         break
       }
-      if outcome.signal != nil || queue.configuration.stopsAtFailure && board.failedCount > 0 {
+      if deadline != nil || queue.configuration.stopsAtFailure && board.failedCount > 0 {
         board.giveUp()
       }
       begin()
@@ -157,7 +162,7 @@ final class TransferRun: Sendable {
     let last = snapshot(of: board, since: start)
     outcome.failedCount = last.totals.failedCount
     outcome.cancelledCount = last.totals.cancelledCount
-    outcome.existingCount = board.existingCount
+    outcome.exits.formUnion(board.exits)
     output.finish(last, notices: takeNotices())
     onChange(board, true)
     return outcome
