@@ -315,7 +315,7 @@ extension RealMounts {
       try failing.fail(FailingCalls.Plan(calls: "fdatasync", count: nil, effect: .held))
       let process = try work.sandbox.start(
         try failing.launcher
-          + work.commandLine(["get", "--jobs", "2", "-o", work.directory] + urls))
+          + [Products.httpfs, "get", "--jobs", "2", "-o", work.directory] + urls)
       func storedByteCount(of name: String) -> Int64 {
         FileStatus.allocatedByteCount(of: work.path(name + ".httpfs-part")) ?? 0
       }
@@ -374,7 +374,7 @@ extension RealMounts {
         FailingCalls.Plan(calls: "ftruncate", filePrefix: "a.bin.httpfs-part", effect: .held))
       let process = try work.sandbox.start(
         try failing.launcher
-          + work.commandLine(["get", "--jobs", "2", "-o", work.directory] + urls))
+          + [Products.httpfs, "get", "--jobs", "2", "-o", work.directory] + urls)
       let isDone = try Deadline(after: .seconds(30)).wait {
         access(work.path("b.bin"), F_OK) == 0
       }
