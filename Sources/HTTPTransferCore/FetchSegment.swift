@@ -23,7 +23,7 @@ package protocol FetchSegment {
 
 extension FetchSegment {
   /// Bytes per second since the first byte; nil until the rate is meaningful.
-  package func rate(now: ContinuousClock.Instant) -> Double? {
+  @inlinable package func rate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt else { return nil }
     let seconds = (now - firstByteAt) / .seconds(1)
     guard seconds > FetchConstants.minimumRateInterval else { return nil }

@@ -13,7 +13,7 @@ package struct HedgePlanner: Sendable {
   private static let firstDelay = 2.0
   /// The most that a hedge requests beyond the bytes that a read waits for; the rest is planned
   /// once the hedge has won.
-  private static let maximumHedge: Int64 = 4 << 20
+  @usableFromInline static let maximumHedge: Int64 = 4 << 20
 
   package init(delay: Duration) { self.delay = delay }
 
@@ -36,7 +36,7 @@ package struct HedgePlanner: Sendable {
   ///     bytes.
   ///   - now: the time.
   /// - Returns: the bytes; nil if the segment gets no hedge.
-  package func hedge<Segment: FetchSegment>(
+  @inlinable package func hedge<Segment: FetchSegment>(
     of segment: Segment, among segments: some Sequence<Segment>, wanted: ByteRange? = nil,
     now: ContinuousClock.Instant
   ) -> ByteRange? {
@@ -55,7 +55,7 @@ extension Array where Element: FetchSegment {
   /// Ends the rival of the segment at `index`, which has brought bytes.
   ///
   /// - Returns: the index of the rival, which the caller cancels; nil if there is none.
-  package mutating func endRival(ofSegmentAt index: Int) -> Int? {
+  @inlinable package mutating func endRival(ofSegmentAt index: Int) -> Int? {
     let (id, hedged) = (self[index].id, self[index].hedgeOf)
     guard let rival = firstIndex(where: { $0.id == hedged || $0.hedgeOf == id }) else { return nil }
     self[index].hedgeOf = nil

@@ -73,6 +73,12 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "A file of checksums, such as SHA256SUMS: every download must match its line.",
+      valueName: "file"), completion: .file())
+  var checksumFile: String?
+
+  @Option(
+    help: ArgumentHelp(
       "Another server of the same file; one URL only; may be repeated.", valueName: "url"))
   var mirror: [String] = []
 
@@ -185,6 +191,7 @@ struct GetCommand: ParsableCommand {
       if !options.quiet { printWarnings(of: loaded) }
       entries += loaded.entries.map { SessionEntry($0) }
     }
+    if let checksumFile { try addChecksums(of: checksumFile, to: &entries) }
     guard let session else { return try placed(entries) }
     let placed = try placed(try session.merged(with: entries, warns: !options.quiet))
     let own = absolutePath(session.store.path)
@@ -200,6 +207,25 @@ struct GetCommand: ParsableCommand {
           + " breaks and other control characters")
     }
     return placed
+  }
+
+  /// Gives each entry the checksum of its name.
+  ///
+  /// - Throws: ``CommandFailure`` with a line for each entry that has none.
+  private func addChecksums(
+    of path: String, to entries: inout [SessionEntry]
+  ) throws(CommandFailure) {
+    let file = try ChecksumFile(path: path)
+    var missing: [String] = []
+    for index in entries.indices {
+      guard let checksum = file.checksum(of: entries[index].path) else {
+        missing.append(
+          "'\(escapingControls(entries[index].path))' has no line in '\(escapingControls(path))'")
+        continue
+      }
+      entries[index].source.checksum = checksum
+    }
+    if !missing.isEmpty { throw CommandFailure(messages: missing) }
   }
 
   /// The file of a URL on the command line.

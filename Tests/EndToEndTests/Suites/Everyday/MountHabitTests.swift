@@ -1,0 +1,159 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What people type who know other tools: several mounts and sources, options in the style of
+/// mount(8), and commands without a mount point.
+extension RealMounts {
+  @Suite struct MountHabits {
+    /// A home directory without a cache, and mounts in it that end with the test.
+    private final class Home {
+      let sandbox: Sandbox
+      private var mountpoints: [String] = []
+
+      init() throws { sandbox = try Sandbox() }
+
+      var environment: [String: String] {
+        ["HOME": sandbox.directory, "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": ""]
+      }
+
+      func run(_ arguments: String..., within limit: Duration = .seconds(60)) throws
+        -> CommandResult
+      {
+        try EndToEndTests.run(
+          [try Products.httpfs] + arguments, environment: environment, within: limit)
+      }
+
+      /// Mounts in the background; returns the mount point.
+      func mount(_ name: String, _ words: String...) throws -> String {
+        let mountpoint = try sandbox.makeDirectory(name)
+        mountpoints.append(mountpoint)
+        let result = try EndToEndTests.run(
+          [try Products.httpfs, "mount", "--daemon"] + words + [mountpoint],
+          environment: environment, within: .seconds(60))
+        #expect(result.succeeded, "\(result.error)")
+        return mountpoint
+      }
+
+      deinit {
+        for mountpoint in mountpoints {
+          _ = try? EndToEndTests.run(
+            ["fusermount3", "-u", "-z", mountpoint], within: .seconds(20))
+        }
+      }
+    }
+
+    @Test func `mounts of other sources run at the same time, and find their caches again`() throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let urls = ["a.bin", "b.bin"].map { origin.url($0, length: 100_000, seed: 1) }
+      let places = try urls.enumerated().map { try home.mount("m\($0)", $1) }
+      let names = ["a.bin", "b.bin"]
+      for (place, name) in zip(places, names) {
+        #expect(try digest(of: "\(place)/\(name)") == Digest.ofContent(seed: 1, byteCount: 100_000))
+      }
+      let listed = try home.run("mounts")
+      for place in places {
+        let line = try #require(listed.output.split(separator: "\n").first { $0.hasPrefix(place) })
+        #expect(line.hasSuffix("ok"), "\(line)")
+        #expect(line.contains("http://127.0.0.1:"), "\(line)")
+      }
+      let json = try JSONSerialization.jsonObject(
+        with: Data(home.run("mounts", "--json").output.utf8))
+      let mounts = try #require((json as? [String: Any])?["mounts"] as? [[String: String]])
+      #expect(places.allSatisfy { place in mounts.contains { $0["mountpoint"] == place } })
+
+      // The same source at another place.
+      #expect(try home.run("umount", places[0]).succeeded)
+      let count = try origin.requests().count
+      let again = try home.mount("again", urls[0])
+      #expect(
+        try digest(of: "\(again)/a.bin") == Digest.ofContent(seed: 1, byteCount: 100_000))
+      let later = try origin.requests().dropFirst(count)
+      #expect(later.reduce(0) { $0 + $1.bodyByteCount } < 20_000)
+      // One command shows all caches.
+      let cached = try home.run("cache", "ls").output
+      #expect(cached.contains("a.bin") && cached.contains("b.bin"), "\(cached)")
+    }
+
+    @Test func `several sources are mounted together, and a name in two of them is refused`() throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let list = try home.sandbox.write(
+        origin.url("a.bin", length: 1000, seed: 1) + "\n  out=d/a.bin\n", to: "list")
+      let url = origin.url("b.bin", length: 2000, seed: 1)
+      let place = try home.mount("m", list, url)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: place).sorted() == ["b.bin", "d"])
+      #expect(try digest(of: "\(place)/d/a.bin") == Digest.ofContent(seed: 1, byteCount: 1000))
+      // The list can still be read again.
+      try home.sandbox.write(
+        origin.url("a.bin", length: 1000, seed: 1) + "\n  out=e/a.bin\n", to: "list")
+      #expect(try home.run("refresh", place).succeeded)
+      #expect(
+        Deadline(after: .seconds(20)).wait { access("\(place)/e/a.bin", F_OK) == 0 })
+      #expect(access("\(place)/b.bin", F_OK) == 0)
+
+      let clash = try home.run("mount", url, url + "&x=1", try home.sandbox.makeDirectory("n"))
+      #expect(clash.ending == .exited(1))
+      #expect(clash.error.contains("'b.bin' is a name in both"), "\(clash.error)")
+    }
+
+    @Test func `a URL that cannot work is refused with the reason and what to do`() throws {
+      let origin = try OriginServer()
+      let home = try Home()
+      let place = try home.sandbox.makeDirectory("m")
+      let missing = origin.fileURL("nothing")
+      let result = try home.run("mount", "--daemon", missing, place)
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("HTTP 404; check the URL"), "\(result.error)")
+      let refused = try home.run("mount", "--daemon", "http://127.0.0.1:9/a.bin", place)
+      #expect(refused.ending == .exited(1))
+      #expect(refused.error.contains("connection refused"), "\(refused.error)")
+      #expect(refused.error.contains("--no-check"), "\(refused.error)")
+      #expect(MountTable.httpfs(at: place) == nil)
+
+      // Of several, each failure is a warning.
+      let both = try home.run(
+        "mount", "--daemon", missing, origin.url("a.bin", length: 10, seed: 1), place)
+      defer { _ = try? home.run("unmount", place) }
+      #expect(both.succeeded)
+      #expect(both.error.contains("warning") && both.error.contains("HTTP 404"), "\(both.error)")
+      #expect(access("\(place)/a.bin", F_OK) == 0)
+      let other = try home.mount("n", "--no-check", missing)
+      #expect(access("\(other)/nothing", F_OK) != 0)
+    }
+
+    @Test func `commands take complete paths, and options are given in the style of mount(8)`()
+      throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let place = try home.mount(
+        "m", "-o", "ro,cache-size=10MiB,read_timeout=1m", "-v", "--read-only",
+        origin.url("a.bin", length: 1000, seed: 1))
+      _ = try digest(of: "\(place)/a.bin")
+      #expect(try home.run("pin", "\(place)/a.bin").succeeded)
+      let pinned = try home.run("evict", "\(place)/a.bin")
+      #expect(pinned.ending == .exited(1))
+      #expect(pinned.error.contains("'a.bin' is pinned"), "\(pinned.error)")
+      #expect(try home.run("unpin", "\(place)/a.bin").succeeded)
+      #expect(try home.run("evict", "\(place)/a.bin").succeeded)
+      // Another directory is no mount, whatever else is mounted.
+      let elsewhere = try home.run("prefetch", try home.sandbox.makeDirectory("x"), "a.bin")
+      #expect(elsewhere.ending == .exited(1))
+      #expect(elsewhere.error.contains("nothing is mounted at"), "\(elsewhere.error)")
+      for words in [["mount", "http://h/a"], ["mount", "a", "http://h/b"]] {
+        let usage = try EndToEndTests.run(
+          [try Products.httpfs] + words, environment: home.environment, within: .seconds(20))
+        #expect(usage.ending == .exited(64))
+        #expect(usage.error.contains("mount point"), "\(usage.error)")
+      }
+    }
+
+    private func digest(of path: String) throws -> Substring {
+      try output(of: ["sha256sum", path]).prefix(64)
+    }
+  }
+}
