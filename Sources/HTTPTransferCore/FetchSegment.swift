@@ -1,5 +1,5 @@
 /// A request in flight for a part of a file.
-package protocol FetchSegment {
+@usableFromInline package protocol FetchSegment {
   associatedtype ID: Equatable
   var id: ID { get }
   /// The first byte requested.
@@ -23,7 +23,7 @@ package protocol FetchSegment {
 
 extension FetchSegment {
   /// Bytes per second since the first byte; nil until the rate is meaningful.
-  @inlinable package func rate(now: ContinuousClock.Instant) -> Double? {
+  package func rate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt else { return nil }
     let seconds = (now - firstByteAt) / .seconds(1)
     guard seconds > FetchConstants.minimumRateInterval else { return nil }

@@ -13,7 +13,7 @@ package struct HedgePlanner: Sendable {
   private static let firstDelay = 2.0
   /// The most that a hedge requests beyond the bytes that a read waits for; the rest is planned
   /// once the hedge has won.
-  @usableFromInline static let maximumHedge: Int64 = 4 << 20
+  private static let maximumHedge: Int64 = 4 << 20
 
   package init(delay: Duration) { self.delay = delay }
 
@@ -36,7 +36,7 @@ package struct HedgePlanner: Sendable {
   ///     bytes.
   ///   - now: the time.
   /// - Returns: the bytes; nil if the segment gets no hedge.
-  @inlinable package func hedge<Segment: FetchSegment>(
+  package func hedge<Segment: FetchSegment>(
     of segment: Segment, among segments: some Sequence<Segment>, wanted: ByteRange? = nil,
     now: ContinuousClock.Instant
   ) -> ByteRange? {

@@ -1,5 +1,5 @@
 /// Shortens the names of several files where they are equal, so that they stay different.
-struct NameElision: Equatable {
+package struct NameElision: Equatable {
   /// How many characters all names begin and end with.
   private let prefixCount: Int
   private let suffixCount: Int
@@ -8,7 +8,7 @@ struct NameElision: Equatable {
   /// - Parameters:
   ///   - names: all names that are shown together, as they are shown.
   ///   - ellipsis: stands for what is left out.
-  init(_ names: [String], ellipsis: String) {
+  package init(_ names: [String], ellipsis: String) {
     self.ellipsis = ellipsis
     guard let first = names.first, names.count > 1 else {
       (prefixCount, suffixCount) = (0, 0)
@@ -25,7 +25,7 @@ struct NameElision: Equatable {
   }
 
   /// `name` in at most `width` columns.
-  func shortened(_ name: String, to width: Int) -> String {
+  package func shortened(_ name: String, to width: Int) -> String {
     guard displayWidth(name) > width else { return name }
     let different = name.dropFirst(prefixCount).dropLast(suffixCount)
     let mark = displayWidth(ellipsis)

@@ -19,7 +19,8 @@ import TransferDisplay
     #expect(
       line == #"{"event":"progress","id":1,"name":"big.iso","url":"http://example.com/big.iso","#
         + #""state":"running","reason":null,"error":null,"status":null,"received":461373440,"#
-        + #""total":1073741824,"resumed":0,"speed":102970163.200,"eta":6.000,"elapsed":4.500,"connections":16}"# + "\n")
+        + #""total":1073741824,"resumed":0,"speed":102970163.200,"eta":6.000,"elapsed":4.500,"connections":16}"#
+        + "\n")
   }
 
   @Test func aStateIsToldAtOnceAndProgressOnceASecond() throws {

@@ -1,6 +1,5 @@
 import Testing
-
-@testable import TransferDisplay
+import TransferDisplay
 
 @Suite struct NameElisionTests {
   private let parts = (1...40).map { "many/part-\($0 < 10 ? "0" : "")\($0).parquet" }

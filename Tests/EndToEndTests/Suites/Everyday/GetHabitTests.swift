@@ -48,7 +48,8 @@ extension RealMounts {
       #expect(line["status"] as? Int == (failure.error == "status" ? status : nil))
     }
 
-    @Test func `failures for several reasons end with 1, those of TLS and of a name with their own`()
+    @Test
+    func `failures for several reasons end with 1, those of TLS and of a name with their own`()
       throws
     {
       let work = try TransferWorkspace()
@@ -86,12 +87,13 @@ extension RealMounts {
       }
     }
 
-    @Test func `a file has the modification time of the server, unless that is not wanted`() throws {
+    @Test func `a file has the modification time of the server, unless that is not wanted`() throws
+    {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       let url = origin.url("a.bin", length: 1000, seed: 5)
       func modified(_ name: String) throws -> Int {
-        try #require(Int(output(of: ["stat", "-c", "%Y", work.path(name)]).dropLast()))
+        try #require(Int(try output(of: ["stat", "-c", "%Y", work.path(name)]).dropLast()))
       }
       #expect(try work.get(url).succeeded)
       // 2020-01-01 01:00 GMT, the date of version 1.
