@@ -139,8 +139,9 @@ let package = Package(
     .executableTarget(
       name: "httpfs",
       dependencies: [
-        "FUSEMount", "RemoteFileSystem", "RemoteFiles", "RangeCache", "HTTPTransfer",
-        "HTTPTransferCore", "SourceList", "DirectoryListing", "MountStatus", "MountControl",
+        "FUSEMount", "RemoteFileSystem", "RemoteFiles", "RangeCache", "ExtentRecord",
+        "HTTPTransfer", "HTTPTransferCore", "SourceList", "DirectoryListing", "MountStatus",
+        "MountControl",
         "AccessTrace", "ConfigurationFile", "TransferDisplay", "MountView", "TextFormat",
         "LinuxSystem", "CLinux", argumentParser, httpTypes, logging,
       ],

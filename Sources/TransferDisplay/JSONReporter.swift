@@ -6,11 +6,12 @@ import TextFormat
 /// flow. Byte counts are integers. Speeds in bytes per second and times in seconds have three
 /// decimals. Unknown values are `null`. The objects:
 ///
-/// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"error":…,"status":…,"received":…,"total":…,
-///   "resumed":…,"speed":…,"eta":…,"elapsed":…,"connections":…}`; `state` is `queued`,
-///   `connecting`, `running`, `waiting`, `paused`, `finished`, `failed` or `cancelled`; `reason`
-///   belongs to `waiting` and `failed`, `error` (a kind such as `timedOut`) and `status` (of HTTP) to `failed`, and is `unchanged` for a finished file that already
-///   existed; for uploads, `sent` replaces `received`.
+/// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"error":…,"status":…,
+///   "received":…,"total":…,"resumed":…,"speed":…,"eta":…,"elapsed":…,"connections":…}`; `state` is
+///   `queued`, `connecting`, `running`, `waiting`, `paused`, `finished`, `failed` or `cancelled`;
+///   `reason` belongs to `waiting` and `failed`, and is `unchanged` for a finished file that
+///   already existed; `error` (a kind such as `timedOut`) and `status` (of HTTP) belong to
+///   `failed`; for uploads, `sent` replaces `received`.
 /// - `{"event":"summary","finished":…,"failed":…,"cancelled":…,"unfinished":…,"received":…,
 ///   "total":…,"resumed":…,"elapsed":…,"speed":…}`; `speed` is the mean of this run.
 package struct JSONReporter: Sendable {

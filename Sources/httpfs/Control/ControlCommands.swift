@@ -29,8 +29,8 @@ struct NamedFiles: ParsableArguments {
 
   /// Splits `paths` into the mount point and names of files.
   ///
-  /// The first path may be the mount point. Otherwise either all paths lead into one mount, or there
-  /// is only one mount.
+  /// The first path may be the mount point. Otherwise either all paths lead into one mount, or
+  /// there is only one mount.
   static func resolve(
     _ paths: [String]
   ) throws(CommandFailure) -> (mountpoint: String, names: [String]) {

@@ -47,8 +47,8 @@ func loadSource(
 ///
 /// Among several sources, a listing becomes a directory with the last name of its URL.
 ///
-/// - Throws: ``CommandFailure`` with all errors of the first source that has some, or if two sources
-///   give the same name.
+/// - Throws: ``CommandFailure`` with all errors of the first source that has some, or if two
+///   sources give the same name.
 func loadSources(_ sources: [String], tree: Bool) throws(CommandFailure) -> SourceList {
   guard sources.count > 1 else {
     return try loadSource(sources.first ?? "-", tree: tree, allowsListings: true)

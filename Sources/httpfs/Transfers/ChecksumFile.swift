@@ -32,8 +32,8 @@ struct ChecksumFile {
     }
   }
 
-  /// The checksum of the file at `path`: that of its path, or else of its last name; nil if the file
-  /// has none.
+  /// The checksum of the file at `path`: that of its path, or else of its last name; nil if the
+  /// file has none.
   func checksum(of path: String) -> Checksum? {
     var relative = path[...]
     while relative.hasPrefix("./") { relative = relative.dropFirst(2) }
