@@ -1,5 +1,5 @@
 /// A request in flight for a part of a file.
-package protocol FetchSegment {
+@usableFromInline package protocol FetchSegment {
   associatedtype ID: Equatable
   var id: ID { get }
   /// The first byte requested.

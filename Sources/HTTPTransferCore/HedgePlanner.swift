@@ -55,7 +55,7 @@ extension Array where Element: FetchSegment {
   /// Ends the rival of the segment at `index`, which has brought bytes.
   ///
   /// - Returns: the index of the rival, which the caller cancels; nil if there is none.
-  package mutating func endRival(ofSegmentAt index: Int) -> Int? {
+  @inlinable package mutating func endRival(ofSegmentAt index: Int) -> Int? {
     let (id, hedged) = (self[index].id, self[index].hedgeOf)
     guard let rival = firstIndex(where: { $0.id == hedged || $0.hedgeOf == id }) else { return nil }
     self[index].hedgeOf = nil

@@ -54,7 +54,7 @@ struct ByteStorer: Sendable {
         case .nothingAbsent: end = range.upperBound
         case .refused: break
         }
-      } while step.goesOn
+      } while step.goesOn && end < range.upperBound
     } catch {
       failure = error
     }
@@ -92,10 +92,11 @@ struct ByteStorer: Sendable {
     of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
   ) throws(FileError) -> Step {
     let rest = start..<range.upperBound
-    if owner.holes(in: rest).isEmpty { return .nothingAbsent }
-    guard owner.environment.health.mayStore(), !owner.state.withLock({ $0.isUncacheable }) else {
-      return .refused
+    let (isPresent, isUncacheable) = owner.state.withLock {
+      ($0.version.absent(in: rest).isEmpty, $0.isUncacheable)
     }
+    if isPresent { return .nothingAbsent }
+    guard owner.environment.health.mayStore(), !isUncacheable else { return .refused }
     var step = Step.refused
     var isStale = false
     do throws(CacheError) {
