@@ -4,10 +4,10 @@ internal import Synchronization
 /// The servers that cannot be reached, by their origins, and since when.
 ///
 /// A server that has just gone may be restarting, so reads wait for it. Once it has been gone for
-/// ``FileSettings/outageTimeout``, reads fail at once, and one request at a time looks for its
-/// return.
+/// ``FileSettings/outageTimeout``, or for ``FileSettings/firstAnswerTimeout`` if it has never
+/// answered in this mount, reads fail at once, and one request at a time looks for its return.
 ///
-/// Lock order: `outages` is a leaf.
+/// Lock order: `state` is a leaf.
 final class HostOutages: Sendable {
   private struct Outage {
     var since: ContinuousClock.Instant
@@ -19,8 +19,15 @@ final class HostOutages: Sendable {
     var isGone = false
   }
 
-  private let outages = Mutex<[String: Outage]>([:])
+  private struct State {
+    var outages: [String: Outage] = [:]
+    /// The origins that have answered in this mount.
+    var known: Set<String> = []
+  }
+
+  private let state = Mutex(State())
   private let limit: Duration
+  private let firstLimit: Duration
 
   /// The interval between two requests that look for the return of a server.
   static let probeInterval = Duration.seconds(1)
@@ -28,8 +35,13 @@ final class HostOutages: Sendable {
   /// The longest time between two failures of one outage: a resolver may take 20 s to fail.
   private static let memory = Duration.seconds(30)
 
-  /// - Parameter limit: how long a server must be unreachable to count as gone.
-  init(limit: Duration) { self.limit = limit }
+  /// - Parameters:
+  ///   - limit: how long a server must be unreachable to count as gone.
+  ///   - firstLimit: the same for a server that has never answered.
+  init(limit: Duration, firstLimit: Duration) {
+    self.limit = limit
+    self.firstLimit = firstLimit
+  }
 
   /// Takes note of a failed request.
   ///
@@ -39,31 +51,37 @@ final class HostOutages: Sendable {
       if error.provesContact { recordContact(with: origin) }
       return false
     }
-    return outages.withLock { outages in
-      var outage = outages[origin] ?? Outage(since: now, seen: now, error: error)
+    return state.withLock { state in
+      var outage = state.outages[origin] ?? Outage(since: now, seen: now, error: error)
       // The server may have been reachable while no request was sent.
       if !outage.isGone, now - outage.seen >= Self.memory { outage.since = now }
       outage.seen = now
       outage.error = error
-      outage.isGone = outage.isGone || now - outage.since >= limit
-      outages[origin] = outage
+      let limit = state.known.contains(origin) ? limit : firstLimit
+      // Another attempt would come too late.
+      let end = now + FileSettings.unreachableRetryInterval
+      outage.isGone = outage.isGone || end - outage.since >= limit
+      state.outages[origin] = outage
       return outage.isGone
     }
   }
 
   /// Takes note of an answer.
   func recordContact(with origin: String) {
-    outages.withLock { if !$0.isEmpty { $0[origin] = nil } }
+    state.withLock { state in
+      if !state.known.contains(origin) { state.known.insert(origin) }
+      if !state.outages.isEmpty { state.outages[origin] = nil }
+    }
   }
 
   /// Why no request may be sent to `origin` now; nil if one may.
   func refusal(of origin: String, now: ContinuousClock.Instant) -> FileError? {
-    outages.withLock { outages in
-      guard let outage = outages[origin], outage.isGone else { return nil }
+    state.withLock { state in
+      guard let outage = state.outages[origin], outage.isGone else { return nil }
       if let probedAt = outage.probedAt, now - probedAt < Self.probeInterval {
         return outage.error
       }
-      outages[origin]?.probedAt = now
+      state.outages[origin]?.probedAt = now
       return nil
     }
   }

@@ -42,7 +42,8 @@ final class MountEnvironment: Sendable {
     self.checkpoints = checkpoints
     self.evictor = evictor
     self.wakePrefetcher = wakePrefetcher
-    outages = HostOutages(limit: context.settings.outageTimeout)
+    outages = HostOutages(
+      limit: context.settings.outageTimeout, firstLimit: context.settings.firstAnswerTimeout)
     looksAhead = LooksAhead(descriptorLimit: context.cache.descriptorLimit)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)

@@ -188,7 +188,9 @@ struct Probe<Answer: Sendable>: Sendable {
     case .unreachable, .disconnected, .exhausted:
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
-      if let unreachableLimit, now - since >= unreachableLimit { return nil }
+      // Another attempt would come too late.
+      let end = now + FileSettings.unreachableRetryInterval
+      if let unreachableLimit, end - since >= unreachableLimit { return nil }
     case .unavailable, .invalidResponse: self.question?.unreachableSince = nil
     case .timedOut, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:

@@ -12,6 +12,15 @@ final class ChildProcess: Sendable {
   enum Ending: Equatable {
     case exited(CInt)
     case signalled(CInt)
+
+    /// Whether `get` or `put` ended because a transfer failed, for any of the documented reasons.
+    var isTransferFailure: Bool {
+      if case .exited(let code) = self {
+        [1, 2, 3, 6, 9, 19, 22, 23, 24, 32, 60].contains(code)
+      } else {
+        false
+      }
+    }
   }
 
   /// The source of the child's standard input.

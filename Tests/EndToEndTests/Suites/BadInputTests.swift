@@ -179,7 +179,7 @@ extension RealMounts {
     @Test(arguments: [
       ["mount"], ["mount", "one"], ["mount", "--no-such-option", "a", "b"], ["no-such-command"],
       ["mount", "--connections", "many", "a", "b"], ["mount", "--read-timeout", "-3", "a", "b"],
-      ["status"],
+      ["rate-limit"],
     ])
     func `bad usage exits with 64`(arguments: [String]) throws {
       let result = try run([try Products.httpfs] + arguments, within: .seconds(10))

@@ -17,6 +17,10 @@ ENDING = frozenset({"disk full", "disk failing"})
 BEFORE_ENDING = 25
 
 
+# The exit codes of a failed transfer, one for each kind of reason.
+FAILURES = frozenset({1, 2, 3, 6, 9, 19, 22, 23, 24, 32, 60})
+
+
 class GetCondition(Condition):
     """A trouble of `httpfs get`."""
 
@@ -54,7 +58,7 @@ class GetCondition(Condition):
 
 
 class DiskFull(GetCondition, CacheFull):
-    name, exits, loses = "disk full", frozenset({1}), True
+    name, exits, loses = "disk full", FAILURES, True
 
     def __init__(self, others):
         super().__init__(others)
@@ -67,11 +71,11 @@ class DiskFull(GetCondition, CacheFull):
 
 
 class DiskFailing(GetCondition, CacheFailing):
-    name, exits, loses = "disk failing", frozenset({1}), True
+    name, exits, loses = "disk failing", FAILURES, True
 
 
 class DiskSyncFailing(GetCondition, SyncFailing):
-    name, exits, loses = "fsync failing", frozenset({1}), True
+    name, exits, loses = "fsync failing", FAILURES, True
 
     def __init__(self, others):
         super().__init__(others)
@@ -205,7 +209,7 @@ class Stalled(GetCondition, ServerStalled):
 
 class Restarting(GetCondition, ServerRestarting):
     # A process without any answer tries only three times.
-    exits = frozenset({1})
+    exits = FAILURES
 
     def __init__(self, others):
         super().__init__(others)
@@ -314,7 +318,7 @@ class WrongPieces(GetCondition):
         # A server that is started again is wrong once more, and a single server has two tries. Beside a
         # lying mirror, both servers have sent wrong bytes, and no server is left to ask.
         if self.is_lasting or {"server restarting", "mirror lying"} & self.others:
-            self.exits = frozenset({1})
+            self.exits = FAILURES
         match = {"path": "/data/x.bin", "range": f"{self.place}-{self.place}"}
         world.origin.rule("wrong piece", match if self.is_lasting else match | {"times": 1}, [
             "head", {"content": ["first", f"{self.place - 1}"]},

@@ -65,7 +65,7 @@ extension RealMounts {
       let failed = try work.get(
         "--netrc-file", netrc, "--session", "todo", "--retries", "0",
         origin.url("a.bin", length: 1000, seed: 5, query: "status=404"))
-      #expect(failed.ending == .exited(1))
+      #expect(failed.ending == .exited(3))
       #expect(try origin.requests().first?.fields["authorization"] == Self.field)
       #expect(try work.text("todo").contains("/data/a.bin"))
       #expect(try !work.everything().contains("canary"))

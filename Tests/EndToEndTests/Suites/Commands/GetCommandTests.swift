@@ -81,7 +81,7 @@ extension RealMounts {
       let result = try work.get(
         "-o", "-", "--checksum", "sha-256=\(Self.digest(1))",
         origin.url("a.bin", length: 10, seed: 3))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(32))
       #expect(result.errorLines.count == 1)
       #expect(result.error.contains(Self.digest(3, 10)), "\(result.error)")
     }
@@ -146,7 +146,7 @@ extension RealMounts {
         origin.url("gone.bin", length: Self.length, seed: 2, query: "status=404"),
         origin.url("b.bin", length: Self.length, seed: 3),
         origin.url("c.bin", length: 0, seed: 4))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(3))
       #expect(work.names == ["a.bin", "b.bin", "c.bin"])
       #expect(try work.sha256("a.bin") == Self.digest(1))
       #expect(try work.sha256("b.bin") == Self.digest(3))
@@ -163,7 +163,7 @@ extension RealMounts {
         "--fail-fast", origin.url("slow.bin", length: 64 << 20, seed: 1, query: "rate=1m"),
         origin.url("gone.bin", length: 10, seed: 2, query: "status=404&latency=300"),
         within: .seconds(15))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(3))
       #expect(result.error.contains("1 failed, 1 cancelled"), "\(result.error)")
     }
 
@@ -195,7 +195,7 @@ extension RealMounts {
 
         """, to: "list.txt")
       let result = try work.get("-i", list)
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(32))
       #expect(work.names == ["c.bin", "first"])
       #expect(try work.sha256("first/renamed.bin") == Self.digest(1))
       #expect(try work.sha256("c.bin") == Self.digest(3))
@@ -284,7 +284,7 @@ extension RealMounts {
       let url = origin.url("a.bin", length: Self.length, seed: 6)
       let result = try work.get(
         "--overwrite", "--checksum", "sha-256=\(Self.digest(7))", url)
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(32))
       #expect(result.error.contains(Self.digest(7)), "\(result.error)")
       #expect(result.error.contains(Self.digest(6)), "\(result.error)")
       #expect(work.names == ["a.bin"])
@@ -303,7 +303,7 @@ extension RealMounts {
       let result = try work.get(
         "--overwrite", "--retries", "0",
         origin.url("a.bin", length: Self.length, seed: 6, query: fault))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending.isTransferFailure)
       #expect(try work.text("a.bin") == "precious")
     }
 
@@ -324,7 +324,7 @@ extension RealMounts {
       let url = origin.url("a.bin", length: 16 << 20, seed: 8)
       try origin.control("*", ["fault": "truncate", "fault-at": "8m"])
       let first = try work.get("-x", "1", "--retries", "0", url)
-      #expect(first.ending == .exited(1))
+      #expect(first.ending == .exited(6))
       #expect(work.names == ["a.bin.httpfs-part", "a.bin.httpfs-part.record"])
       try origin.clearControl()
       try origin.clearLog()
@@ -345,7 +345,7 @@ extension RealMounts {
       #expect(try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(digest)").succeeded)
       let wrong = String(repeating: "0", count: 64)
       let result = try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(wrong)")
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(32))
       #expect(result.error.contains("hashes to sha-256=\(digest)"), "\(result.error)")
       #expect(work.names.isEmpty)
     }
@@ -355,7 +355,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let url = origin.url("a.bin", length: 16 << 20, seed: 8)
       try origin.control("*", ["fault": "truncate", "fault-at": "8m"])
-      #expect(try work.get("-x", "1", "--retries", "0", url).ending == .exited(1))
+      #expect(try work.get("-x", "1", "--retries", "0", url).ending.isTransferFailure)
       try origin.clearControl()
       try origin.clearLog()
       #expect(try work.get("--no-resume", url).succeeded)
@@ -369,7 +369,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let url = origin.url("a.bin", length: 8 << 20, seed: 8)
       try origin.control("*", ["fault": "truncate", "fault-at": "4m"])
-      #expect(try work.get("-x", "1", "--retries", "0", url).ending == .exited(1))
+      #expect(try work.get("-x", "1", "--retries", "0", url).ending.isTransferFailure)
       try origin.clearControl()
       try origin.control("*", ["version": "2"])
       let second = try work.get(url)
@@ -388,7 +388,7 @@ extension RealMounts {
         "--json", origin.url("a.bin", length: Self.length, seed: 1),
         origin.url("gone.bin", length: 5, seed: 2, query: "status=404"),
         origin.url("b.bin", length: 1000, seed: 3, query: "chunked=yes"))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(3))
       #expect(result.error.isEmpty, "\(result.error)")
       let lines = try result.jsonLines()
       let summary = try #require(lines.last)
@@ -421,7 +421,7 @@ extension RealMounts {
       let bad = try work.get(
         "--quiet", origin.url("b.bin", length: 1000, seed: 1),
         origin.url("gone.bin", length: 5, seed: 2, query: "status=404"))
-      #expect(bad.ending == .exited(1))
+      #expect(bad.ending == .exited(3))
       #expect(bad.output.isEmpty)
       #expect(bad.errorLines.count == 1)
       #expect(bad.error.hasPrefix("gone.bin: failed: HTTP 404"))
@@ -438,11 +438,11 @@ extension RealMounts {
         let result = try work.run(["get", "-i", list] + options)
         #expect(result.succeeded && result.error.isEmpty, "\(result.error)")
       }
-      #expect(try work.get("-q", "--session", "todo", gone).ending == .exited(1))
+      #expect(try work.get("-q", "--session", "todo", gone).ending.isTransferFailure)
       let session = try work.text("todo")
       try work.sandbox.write(session + "  bogus=1\n", to: "work/todo")
       let again = try work.get("-q", "--session", "todo")
-      #expect(again.ending == .exited(1))
+      #expect(again.ending == .exited(3))
       #expect(again.errorLines.count == 1 && again.error.hasPrefix("gone.bin: failed: HTTP 404"))
     }
 

@@ -104,7 +104,7 @@ extension RealMounts {
       let list = try work.sandbox.write("\(url)\n  out=a.bin\n  length=\(length)\n", to: "list")
       let result = try work.get("--compressed", "-i", list)
       let isRight = length == Self.byteCount
-      #expect(result.ending == .exited(isRight ? 0 : 1))
+      #expect(result.ending == .exited(isRight ? 0 : 22))
       #expect(
         isRight
           || result.error.contains("the server's file has \(Self.byteCount) bytes, not \(length)"))

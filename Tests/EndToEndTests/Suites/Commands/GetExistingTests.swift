@@ -50,7 +50,7 @@ extension RealMounts {
       try failing.fail(
         FailingCalls.Plan(calls: "fsync", filePrefix: "a.bin.httpfs-part", errno: EIO))
       let first = try run(try failing.launcher + command, within: .seconds(20))
-      #expect(first.ending == .exited(1))
+      #expect(first.ending == .exited(9))
       var status = stat()
       if stat(work.path("a.bin.httpfs-part"), &status) == 0 {
         #expect(status.st_mode & 0o777 == 0o600)
@@ -133,7 +133,7 @@ extension RealMounts {
         try work.sandbox.write("evil", to: "work/evil")
         #expect(rename(work.path("evil"), work.path("a.bin.httpfs-part")) == 0)
       }
-      #expect(process.wait(within: .seconds(20)) == .exited(1))
+      #expect(process.wait(within: .seconds(20)) == .exited(9))
       #expect(process.standardError.contains("was removed or replaced while it was written"))
       #expect(FileStatus.byteCount(of: work.path("a.bin")) == nil)
     }
@@ -222,7 +222,7 @@ extension RealMounts {
         """, to: "m.meta4")
       #expect(try work.get("-i", metalink).ending == .exited(73))
       #expect(try work.text(".ssh/authorized_keys") == "mine")
-      for (out, code) in [("link/f", CInt(1)), ("link/new", 1), ("f", 73)] {
+      for (out, code) in [("link/f", CInt(9)), ("link/new", 9), ("f", 73)] {
         let list = try work.sandbox.write("\(url)\n  out=\(out)\n", to: "l.urls")
         let result = try work.get("-i", list, "--session", "todo")
         #expect(result.ending == .exited(code), "\(out): \(result.error)")

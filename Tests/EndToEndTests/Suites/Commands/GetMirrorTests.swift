@@ -97,7 +97,7 @@ extension RealMounts {
           seed: 71, byteCount: Self.byteCount, urls: [lying.url("a.bin")],
           pieceByteCount: 1 << 20), .version4, in: work)
       let first = try work.get("-i", list)
-      #expect(first.ending == .exited(1))
+      #expect(first.ending == .exited(32))
       #expect(
         first.errorLines.last?.contains("bytes 3145728-4194303 hash to sha-256=") == true,
         "\(first.error)")

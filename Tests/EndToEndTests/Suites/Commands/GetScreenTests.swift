@@ -55,7 +55,7 @@ extension RealMounts {
       let terminal = try work.terminal(
         "get", slowURL(origin, "a.bin", seconds: 1),
         origin.url("gone.bin", length: 5, seed: 2, query: "status=404"))
-      #expect(terminal.wait(within: .seconds(20)) == .exited(1))
+      #expect(terminal.wait(within: .seconds(20)) == .exited(3))
       let transcript = terminal.screen.transcript
       #expect(transcript.contains { $0.hasPrefix("gone.bin: failed: HTTP 404") }, "\(transcript)")
       #expect(transcript.contains { $0.hasPrefix("1 file finished, 1 failed") }, "\(transcript)")

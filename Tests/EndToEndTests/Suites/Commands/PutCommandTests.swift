@@ -233,7 +233,7 @@ extension RealMounts {
         try origin.clearLog()
         let target = url(origin).replacingOccurrences(of: "http://", with: "http://ann:wrong@")
         let result = try work.run(["put", "a.bin", target] + options)
-        #expect(result.ending == .exited(1))
+        #expect(result.ending == .exited(24))
         #expect(result.error.contains("HTTP 401"), "\(result.error)")
         #expect(!result.error.contains("wrong"))
         #expect(try uploads(origin).count == 1 + options.count)

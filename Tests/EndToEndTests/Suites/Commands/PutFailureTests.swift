@@ -12,7 +12,7 @@ extension RealMounts {
     }
 
     private func expectOneFailure(_ result: CommandResult, mentions text: String) {
-      #expect(result.ending == .exited(1))
+      #expect(result.ending.isTransferFailure)
       let failures = result.errorLines.filter {
         $0.contains("failed: ") || $0.hasPrefix("httpfs: ")
       }
@@ -51,7 +51,7 @@ extension RealMounts {
       _ = try work.writeContent("a.bin", seed: 31, byteCount: Self.length)
       let result = try work.put(
         "a.bin", "--method", "POST", url(origin, query: "fault=upload-reset&fault-at=8m"))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(6))
       #expect(result.error.contains("connection lost"), "\(result.error)")
       #expect(try origin.requests().count == 1)
     }
@@ -76,7 +76,7 @@ extension RealMounts {
       pause(for: .seconds(1))
       #expect(process.isRunning)
       origin.stop()
-      #expect(process.wait(within: .seconds(20)) == .exited(1))
+      #expect(process.wait(within: .seconds(20)) == .exited(6))
       let last = try #require(process.standardError.split(separator: "\n").last)
       #expect(last.hasPrefix("a.bin: failed: connection "), "\(last)")
     }
@@ -161,7 +161,7 @@ extension RealMounts {
         size == "-s 64M"
           ? "printf x | dd of=\(quoted(path)) bs=1 conv=notrunc status=none"
           : "truncate \(size) \(quoted(path))")
-      #expect(process.wait(within: .seconds(20)) == .exited(1))
+      #expect(process.wait(within: .seconds(20)) == .exited(9))
       let last = try #require(process.standardError.split(separator: "\n").last)
       #expect(last.contains("'a.bin' has changed while it was sent"), "\(last)")
       // The server never treats the upload as complete.

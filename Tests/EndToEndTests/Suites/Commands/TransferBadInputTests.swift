@@ -10,7 +10,7 @@ extension RealMounts {
       _ result: CommandResult, _ work: TransferWorkspace, mentions texts: String...,
       leaving names: [String] = []
     ) {
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(9))
       // A slow enough download first prints its source.
       let refusals = result.errorLines.filter { !$0.contains(" from http://") }
       #expect(refusals.count == 1, "\(result.error)")
@@ -181,7 +181,7 @@ extension RealMounts {
       let result = try work.get(
         origin.url("a", length: 3 << 20, seed: 1, query: "total-rate=3m"),
         origin.url("a.httpfs-part", length: 1000, seed: 2))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(9))
       #expect(result.error.contains("has the name of a partial file"), "\(result.error)")
       #expect(work.names == ["a"])
       #expect(try work.sha256("a") == Digest.ofContent(seed: 1, byteCount: 3 << 20))
@@ -255,7 +255,7 @@ extension RealMounts {
         })
       // Another program takes the space that was free at the beginning.
       _ = try run(["dd", "if=/dev/zero", "of=\(disk.path)/other", "bs=64k"])
-      #expect(process.wait(within: .seconds(20)) == .exited(1))
+      #expect(process.wait(within: .seconds(20)) == .exited(9))
       #expect(
         process.standardError.contains("No space left on device"), "\(process.standardError)")
       #expect(unlink(disk.path + "/other") == 0)
@@ -274,7 +274,7 @@ extension RealMounts {
       let command = try work.commandLine(["get", "-o", "-", origin.url("a", length: 9, seed: 1)])
         .map(quoted).joined(separator: " ")
       let result = try run(["bash", "-c", "\(command) > /dev/full"])
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(9))
       #expect(
         result.errorLines
           == ["httpfs: cannot write to standard output: No space left on device"])

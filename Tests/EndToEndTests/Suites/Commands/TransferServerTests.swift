@@ -162,7 +162,7 @@ extension RealMounts {
       let url = try running.secureURL("a.bin")
       for options in [[], ["--ca-file", stranger.certificatePath]] {
         let result = try work.run(["get", url] + options, within: .seconds(10))
-        #expect(result.ending == .exited(1))
+        #expect(result.ending == .exited(60))
         #expect(result.errorLines.count == 1, "\(result.error)")
         #expect(result.error.hasPrefix("a.bin: failed: TLS failure: "), "\(result.error)")
         #expect(result.error.contains("certificate"), "\(result.error)")
@@ -185,7 +185,7 @@ extension RealMounts {
       let running = try start(.nginx, work.sandbox, features, root: root.path)
       let trust = ["--ca-file", authority.certificatePath]
       let result = try work.run(["get", try running.secureURL("a.bin")] + trust)
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(60))
       #expect(result.errorLines.count == 1, "\(result.error)")
       #expect(result.error.hasPrefix("a.bin: failed: TLS failure: "), "\(result.error)")
       #expect(result.error.contains(word), "\(result.error)")
@@ -193,7 +193,7 @@ extension RealMounts {
 
       try work.sandbox.write("x", to: "work/up")
       let upload = try work.run(["put", "up", try running.secureURL("upload/x")] + trust)
-      #expect(upload.ending == .exited(1))
+      #expect(upload.ending == .exited(60))
       #expect(upload.error.contains("TLS failure: "), "\(upload.error)")
       #expect(FileStatus.byteCount(of: running.writable.path(of: "upload/x")) == nil)
     }
@@ -217,12 +217,12 @@ extension RealMounts {
         features: ServerFeatures(certificate: try authority.certificate()))
       let trust = ["--ca-file", authority.certificatePath]
       let result = try work.run(["get", try nginx.secureURL("away/a.bin")] + trust)
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(23))
       #expect(result.errorLines.count == 1, "\(result.error)")
       #expect(result.error.contains("redirect refused: from https to http"), "\(result.error)")
       try work.sandbox.write("x", to: "work/up")
       let upload = try work.run(["put", "up", try nginx.secureURL("away/a.bin")] + trust)
-      #expect(upload.ending == .exited(1))
+      #expect(upload.ending == .exited(23))
       #expect(upload.error.contains("redirect refused"), "\(upload.error)")
       #expect(try target.takeRequests().isEmpty)
       // The redirect in the other direction is common.
@@ -262,7 +262,7 @@ extension RealMounts {
       #expect(try stored("upload/a") == Self.sha256)
 
       let refused = try work.run(["put", "a.bin", try url("private/a")] + options)
-      #expect(refused.ending == .exited(1))
+      #expect(refused.ending == .exited(24))
       #expect(refused.error.contains("HTTP 401"), "\(refused.error)")
       _ = try running.requests()
 
@@ -283,7 +283,7 @@ extension RealMounts {
 
       let wrong = try work.run(
         ["put", "a.bin", try url("private/d", userInfo: "ann:wrong")] + options)
-      #expect(wrong.ending == .exited(1))
+      #expect(wrong.ending == .exited(24))
       #expect(wrong.error.contains("HTTP 401"), "\(wrong.error)")
       #expect(FileStatus.byteCount(of: running.writable.path(of: "private/d")) == nil)
 
@@ -303,7 +303,7 @@ extension RealMounts {
         server, work.sandbox, ServerFeatures(acceptsUploads: true), root: root)
       try TestContent.write(to: work.path("a.bin"), seed: 41, byteCount: 5 << 20)
       let result = try work.put("a.bin", running.url("elsewhere"))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(22))
       #expect(result.error.contains("HTTP 405"), "\(result.error)")
     }
   }

@@ -33,7 +33,7 @@ final class GetSweepWorker: CallSweepWorker {
     if first.succeeded {
       if try digestOfFile(file) != digest { violations.append("WRONG BYTES after success") }
     } else {
-      if first.ending != .exited(1) || !sweep.isExplained(by: first.error) {
+      if !first.ending.isTransferFailure || !sweep.isExplained(by: first.error) {
         violations.append("\(first.ending): \(first.error)")
       }
       if sweep.isHarmless { violations.append("fails: \(first.error)") }

@@ -51,7 +51,7 @@ extension RealMounts.DiskRows {
     }
     #expect(begun)
     let second = try run(command, within: .seconds(10))
-    #expect(second.ending == .exited(1))
+    #expect(second.ending == .exited(9))
     #expect(second.error.contains("is being written by another transfer"), "\(second.error)")
     #expect(first.wait(within: .seconds(20)) == .exited(0), "\(first.standardError)")
     #expect(try Self.digest(ofFile: path) == file.digest)

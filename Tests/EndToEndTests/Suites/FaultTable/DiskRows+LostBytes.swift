@@ -143,7 +143,7 @@ extension RealMounts.DiskRows {
       first.kill()
       #expect(first.wait(within: .seconds(10)) == .signalled(SIGKILL))
     } else {
-      #expect(first.wait(within: .seconds(30)) == .exited(1))
+      #expect(first.wait(within: .seconds(30)) == .exited(9))
     }
     try disk.emptyBehind()
     try origin.clearControl()

@@ -82,7 +82,7 @@ extension RealMounts {
       // Another program takes the space that was free at the beginning.
       let filler = "\(disk.path)/filler"
       _ = try run(["head", "-c", "20M", "/dev/zero"].filling(filler))
-      #expect(first.wait(within: .seconds(20)) == .exited(1))
+      #expect(first.wait(within: .seconds(20)) == .exited(9))
       #expect(first.standardError.contains("No space left on device"), "\(first.standardError)")
       #expect(FileStatus.byteCount(of: path) == nil)
       let kept = (try? CacheRecord(path: part + ".record"))?.byteCount ?? 0
@@ -163,7 +163,7 @@ extension RealMounts {
       let failing = try FailingCalls(below: directory, in: sandbox)
       try failing.fail(plan)
       let first = try run(try failing.launcher + command, within: .seconds(20))
-      #expect(first.ending == .exited(1))
+      #expect(first.ending == .exited(9))
       #expect(first.error.contains(String(cString: strerror(plan.errno))), "\(first.error)")
       #expect(FileStatus.byteCount(of: path) == nil)
       let kept = (try? CacheRecord(path: path + ".httpfs-part.record"))?.byteCount ?? 0
@@ -281,7 +281,7 @@ extension RealMounts {
           try Products.httpfs, "get", origin.url("a.bin", length: 1 << 20, seed: seed), "-o",
           "\(disk.path)/a.bin",
         ], within: .seconds(10))
-      #expect(result.ending == .exited(1))
+      #expect(result.ending == .exited(9))
       #expect(result.error.contains("Read-only file system"), "\(result.error)")
       #expect(try origin.requests().isEmpty)
     }
@@ -457,7 +457,7 @@ extension RealMounts {
           calls: "fsync,fdatasync", filePrefix: file.name + ".httpfs-part",
           first: Bool.random(using: &random) ? 1 : 3, errno: EIO, effect: .torn))
       let first = try run(try failing.launcher + command, within: .seconds(20))
-      #expect(first.ending == .exited(1))
+      #expect(first.ending == .exited(9))
       #expect(first.error.contains("Input/output error"), "\(first.error)")
       #expect(FileStatus.byteCount(of: path) == nil)
       let record = try? CacheRecord(path: path + ".httpfs-part.record")

@@ -60,13 +60,13 @@ extension RealMounts {
         #expect(error.contains("private address"), "\(error)")
 
         let get = try pair.run(scene.work, ["get", urls[index]])
-        #expect(get.ending == .exited(1))
+        #expect(get.ending == .exited(23))
         #expect(get.error.contains("private address"), "\(get.error)")
       }
       let put = try pair.run(
         scene.work,
         ["put", try scene.work.sandbox.write("secret", to: "up"), Self.keepingMethod(urls[0])])
-      #expect(put.ending == .exited(1))
+      #expect(put.ending == .exited(23))
       #expect(put.error.contains("private address"), "\(put.error)")
       #expect(scene.work.names.isEmpty)
       let requests = try origin.requests()
@@ -132,7 +132,7 @@ extension RealMounts {
       for verb in [["get"], ["put", try scene.work.sandbox.write("x", to: "up")]] {
         let command = try scene.pair.run(
           scene.work, verb + ["--connect-timeout", "1", "--retries", "1", url])
-        #expect(command.ending == .exited(1))
+        #expect(command.ending == .exited(2))
         #expect(command.error.contains("timed out"), "\(command.error)")
         #expect(command.duration < .seconds(8), "\(command.duration)")
       }
@@ -257,7 +257,7 @@ extension RealMounts {
         #expect(error.contains("does not resolve"), "\(error)")
       }
       let get = try scene.pair.run(scene.work, ["get", urls[2]])
-      #expect(get.ending == .exited(1))
+      #expect(get.ending == .exited(19))
       #expect(get.error.contains("does not resolve"), "\(get.error)")
       let isInTime = try MachinePace.keeps(get.duration, within: .seconds(5))
       #expect(isInTime, "\(get.duration)")

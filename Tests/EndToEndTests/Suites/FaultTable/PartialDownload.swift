@@ -29,7 +29,7 @@ struct PartialDownload {
     let rate = ["total-rate": "24m", "fault": "truncate", "fault-at": "\(32 << 20)"]
     try origin.control("*/\(file.name)", rate)
     let first = try run(command + ["-x", "1", "--retries", "0"], within: .seconds(20))
-    guard first.ending == .exited(1), FileStatus.byteCount(of: part) ?? 0 > 0 else {
+    guard first.ending.isTransferFailure, FileStatus.byteCount(of: part) ?? 0 > 0 else {
       throw HarnessError("the download was to be cut: \(first.ending) \(first.error)")
     }
     guard try CacheRecord(path: record).committedByteCount > 0 else {

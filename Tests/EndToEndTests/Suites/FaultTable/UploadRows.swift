@@ -38,7 +38,7 @@ extension RealMounts {
       func expectFailure(
         _ result: CommandResult, sourceLocation: SourceLocation = #_sourceLocation
       ) {
-        #expect(result.ending == .exited(1), sourceLocation: sourceLocation)
+        #expect(result.ending.isTransferFailure, sourceLocation: sourceLocation)
         #expect(!result.error.isEmpty, sourceLocation: sourceLocation)
       }
     }
@@ -119,7 +119,7 @@ extension RealMounts {
         try file.write(contentsOf: Data(repeating: 0, count: 4096))
         try file.close()
       }
-      #expect(process.wait(within: .seconds(30)) == .exited(1))
+      #expect(process.wait(within: .seconds(30)) == .exited(9))
       #expect(process.standardError.contains("changed"), "\(process.standardError)")
       // The first bytes were those of the old file; the server has accepted no file as complete.
       let confirmed = try upload.origin.requests().filter { (200..<300).contains($0.status) }
