@@ -75,7 +75,7 @@ final class FaultDownload {
       }
     } else {
       #expect(expected != .right, "get fails: \(error)", sourceLocation: sourceLocation)
-      #expect(ending?.isTransferFailure == true, sourceLocation: sourceLocation)
+      #expect(ending.isTransferFailure, sourceLocation: sourceLocation)
       #expect(!isThere, "a failed get leaves a file", sourceLocation: sourceLocation)
       #expect(!error.isEmpty, "get fails without a word", sourceLocation: sourceLocation)
     }
