@@ -81,7 +81,7 @@ import Testing
     _ probe: inout Subject, _ id: ProbeID, _ code: FileError.Code, at seconds: Double = 0
   ) -> Duration? {
     probe.retryDelay(
-      after: FileError(code, ""), of: id, unreachableLimit: .seconds(2), retryAfter: nil,
+      after: FileError(code, ""), of: id, unreachableLimit: .seconds(3), retryAfter: nil,
       policy: RetryPolicy(), random: 0.5, now: at(seconds))
   }
 
