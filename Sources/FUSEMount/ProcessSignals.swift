@@ -22,15 +22,15 @@ package final class ProcessSignals: Sendable {
     signal(SIGPIPE, SIG_IGN)
   }
 
-  /// Calls `onEnd` or `onReload` on a separate thread for each signal.
+  /// Calls `onEnd`, with the signal's number, or `onReload` on a separate thread for each signal.
   ///
   /// - Returns: an object that delivers signals while it exists.
   package func deliver(
-    onEnd: @escaping @Sendable () -> Void, onReload: @escaping @Sendable () -> Void
+    onEnd: @escaping @Sendable (Int32) -> Void, onReload: @escaping @Sendable () -> Void
   ) -> any Sendable {
     let sources = Self.handled.map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-      source.setEventHandler(handler: number == SIGHUP ? onReload : onEnd)
+      source.setEventHandler { number == SIGHUP ? onReload() : onEnd(number) }
       source.resume()
       return Source(source)
     }

@@ -48,8 +48,7 @@ struct EffectRunner: Sendable {
         owner.ends.awaitLocation(segment.id)
         continue
       }
-      let origin = owner.file.url(ofMirror: segment.mirror).origin
-      if let error = owner.environment.outages.refusal(of: origin, now: .now) {
+      if let error = owner.environment.outages.refusal(of: url.origin, now: .now) {
         let id = segment.id
         owner.file.mirrors?.change { [index = segment.mirror] in
           $0.ended(index, bytesPerSecond: nil)

@@ -43,9 +43,17 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   /// One line for `.status` and the log, without credentials.
   package let reason: String
 
+  /// The origin of the failed hop; nil if the failure does not concern a connection.
+  let origin: String?
+
   package init(_ code: Code, _ reason: String) {
+    self.init(code, reason, origin: nil)
+  }
+
+  init(_ code: Code, _ reason: String, origin: String?) {
     self.code = code
     self.reason = reason
+    self.origin = origin
   }
 
   package var description: String { reason }
@@ -82,7 +90,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
       case .malformedResponse: .invalidResponse
       case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: .refused
       }
-    self.init(code, error.description)
+    self.init(code, error.description, origin: error.url.origin)
   }
 
   /// The error for a response that does not answer the request.

@@ -83,11 +83,10 @@ struct RequestEnds: Sendable {
 
   /// Takes note that a server cannot be reached, or has answered.
   ///
-  /// - Returns: whether it has been gone for too long to retry the request.
+  /// - Returns: whether every server of the file has been gone for too long to retry the request.
   private func recordOutage(_ id: SegmentID, _ error: FileError) -> Bool {
     guard let mirror = owner.state.withLock({ $0.version.mirror(of: id) }) else { return false }
-    return owner.environment.outages.record(
-      error, of: owner.file.url(ofMirror: mirror).origin, now: .now)
+    return owner.file.recordOutage(error, from: mirror)
   }
 
   /// Takes note that the server of a request has failed.

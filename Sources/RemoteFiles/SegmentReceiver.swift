@@ -36,8 +36,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    version.environment.outages.recordContact(
-      with: version.file.url(ofMirror: segment.mirror).origin)
+    version.environment.outages.recordContact(asked: asked, reached: url)
     let range = segment.isWhole ? nil : segment.start..<segment.end
     let verdict = ResponseVerdict(head, asked: range, now: Int64(time(nil)))
     switch verdict {
@@ -203,6 +202,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     version.file.recordRequests(metrics)
+    version.environment.outages.recordEnd(completion, asked: asked)
     version.recordFetched(fetchedByteCount)
     if metrics.newConnections == 0 { version.recordRoundTrip(metrics.timeToFirstByte) }
     recordMirror(metrics)

@@ -1,3 +1,5 @@
+import HTTPTransfer
+import HTTPTransferCore
 import Testing
 
 @testable import RemoteFiles
@@ -16,7 +18,8 @@ import Testing
   private func fail(
     _ origin: String = "http://a", _ code: FileError.Code = .unreachable, at seconds: Int
   ) -> Bool {
-    outages.record(FileError(code, "reason"), of: origin, now: start + .seconds(seconds))
+    outages.record(
+      FileError(code, "reason", origin: origin), now: start + .seconds(seconds))
   }
 
   private func mayAsk(_ origin: String = "http://a", at seconds: Double) -> Bool {
@@ -71,5 +74,36 @@ import Testing
         #expect(!fail("http://\(code)", code, at: second))
       }
     }
+  }
+
+  @Test("An origin that redirects is reachable, whether or not its target is")
+  func redirects() throws {
+    let asked = try RemoteURL("http://a/f")
+    let reached = try RemoteURL("http://b/f")
+    for second in [0, 20, 40, 60] { _ = fail(at: second) }
+    #expect(outages.isGone("http://a"))
+    outages.recordEnd(
+      .failed(ExchangeError(code: .connectionRefused, url: asked, detail: "")), asked: asked)
+    #expect(outages.isGone("http://a"))
+    outages.recordEnd(
+      .failed(ExchangeError(code: .connectionRefused, url: reached, detail: "")), asked: asked)
+    #expect(!outages.isGone("http://a"))
+
+    for origin in ["http://a", "http://b"] {
+      for second in [100, 120, 140, 160] { _ = fail(origin, at: second) }
+      #expect(outages.isGone(origin))
+    }
+    outages.recordContact(asked: asked, reached: reached)
+    #expect(!outages.isGone("http://a") && !outages.isGone("http://b"))
+  }
+
+  @Test("The number of remembered origins is bounded")
+  func bounded() {
+    let count = HostOutages.maximumOriginCount
+    for index in 0..<count { _ = fail("http://host\(index)", at: 0) }
+    for second in 1...9 { #expect(!fail("http://new", at: second)) }
+    // Old outages make room.
+    for second in 40..<44 { _ = fail("http://new", at: second) }
+    #expect(fail("http://new", at: 44))
   }
 }

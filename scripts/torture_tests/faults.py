@@ -7,13 +7,12 @@ Usage: scripts/torture faults [--seeds N] [--first-seed S] [--row K]... [--jobs 
                               [--jobs N] [--output FILE] [--json FILE] [--self-check]
                               [--binaries DIRECTORY]
 
-A row is one or more tests whose names begin with its number (Tests/EndToEndTests/Suites/FaultTable),
-or that are named below; rows that are not built yet stand in the table with the reason. A seed
-decides lengths, places and patterns, and repeats them: a row that fails with a seed fails again with
-`--row K --first-seed S --seeds 1`. Most rows wait, for deadlines and for slow servers, so
-that several jobs share the seeds, each in a mount namespace of its own; then come, alone, the rows
-that load the machine. The table goes to standard output as Markdown, and to
-a file if asked for.
+A row is one or more tests whose names begin with its number
+(Tests/EndToEndTests/Suites/FaultTable), or that are named below. A seed decides lengths, places and
+patterns, and repeats them: a row that fails with a seed fails again with `--row K --first-seed S
+--seeds 1`. Most rows wait, for deadlines and for slow servers, so that several jobs share the
+seeds, each in a mount namespace of its own; then come, alone, the rows that load the machine. The
+table goes to standard output as Markdown, and to a file if asked for.
 
 With --pairs it runs, in the place of rows, every pair of 18 conditions (fault_pairs, named by --list)
 that hold at the same time, with readers of several kinds. Each run shows that both conditions took hold, and that every read gave right bytes of one version or a promised error by
@@ -27,7 +26,7 @@ version that its validators name, that another code is promised and leaves what 
 that nothing is left that the documentation does not name, and that the command that completes the
 file fetches no more than a bound again, by its deadline and with bounded requests.
 
-Exit status: 0 when every row that is built has tests and all of them passed with every seed, else 1.
+Exit status: 0 when every row has tests and all of them passed with every seed, else 1.
 Rows that need root or a tool fail without it.
 """
 
@@ -82,12 +81,6 @@ WITHOUT_SEED = [
     (84, "cookies without end: the server's own go, those of others stay",
      "RequestRedirects", "cookieFlood"),
 ]
-# Rows that are not implemented yet: the fault, and the existing part.
-NOT_BUILT = {
-    81: ("the server restarts", "that a file which has answered before waits and that others fail "
-         "soon; `--pairs` restarts servers, and allows errors"),
-}
-
 # The names of suites with rows end like this, and the tests' names begin with the number.
 SUITE = re.compile(r"\bstruct (\w+Rows)\b|\bextension RealMounts\.(\w+Rows)\b")
 TEST = re.compile(r'@Test\(\s*"(\d\d) ([^"\\]*(?:\\.[^"\\]*)*)".*?\bfunc (\w+)', re.DOTALL)
@@ -336,7 +329,7 @@ def run_all(runs, limit):
             run.clean_up()
 
 
-def report(arguments, tests, runs, missing, not_built, seconds):
+def report(arguments, tests, runs, missing, seconds):
     """The table as Markdown, with the sums below it."""
     lines = ["| row | fault | acceptable outcome | seeds | s each | result |",
              "| --- | --- | --- | --- | --- | --- |"]
@@ -347,8 +340,6 @@ def report(arguments, tests, runs, missing, not_built, seconds):
             f"{test.seconds:.1f} | {test.result(arguments.seeds)} |".replace("|  |", "| |"))
     for row in missing:
         lines.append(f"| {row:02} | | | 0 | | **NO TEST** |")
-    for row in not_built:
-        lines.append(f"| {row:02} | {NOT_BUILT[row][0]} | | 0 | | not built yet |")
     rows = {test.row for test in tests}
     bad = {test.row for test in tests if test.result(arguments.seeds) != "pass"}
     lines += [
@@ -362,7 +353,6 @@ def report(arguments, tests, runs, missing, not_built, seconds):
     ]
     if missing:
         lines.append(f"Rows without a test: {', '.join(map(str, missing))}.")
-    lines += [f"Row {row} is not built yet: {NOT_BUILT[row][1]}." for row in not_built]
     lines += [f"Left behind: {what}." for run in runs for what in run.left_behind]
     return "\n".join(lines) + "\n"
 
@@ -375,9 +365,7 @@ def main(words):
     tests = tests_in_sources()
     wanted = sorted(set(arguments.row or ROWS))
     tests = [test for test in tests if test.row in wanted]
-    untested = [row for row in wanted if row not in {test.row for test in tests}]
-    missing = [row for row in untested if row not in NOT_BUILT]
-    not_built = [row for row in untested if row in NOT_BUILT]
+    missing = [row for row in wanted if row not in {test.row for test in tests}]
 
     if not arguments.no_install and not arguments.skip_build:
         subprocess.run([os.path.join(ROOT, "scripts", "install-deps")], check=True)
@@ -396,7 +384,7 @@ def main(words):
         phase = [Run(arguments, some, share) for share in seeds] if some else []
         run_all(phase, max(arguments.limit - (time.monotonic() - start), 0))
         runs += phase
-    text = report(arguments, tests, runs, missing, not_built, time.monotonic() - start)
+    text = report(arguments, tests, runs, missing, time.monotonic() - start)
     print(text, end="")
     for test in tests:
         for seed, reasons in sorted(test.failures.items(), key=lambda item: item[0] or 0):

@@ -58,6 +58,17 @@ final class FileContext: Sendable {
 
   func refuseMirror(_ index: Int, _ reason: String) { servers.refuseMirror(index, reason) }
 
+  /// Takes note of a failed request to the server `mirror`.
+  ///
+  /// - Returns: whether every server of the file has been unreachable for too long, so that a retry
+  ///   would not help.
+  func recordOutage(_ error: FileError, from mirror: Int) -> Bool {
+    let outages = environment.outages
+    guard outages.record(error, now: .now) else { return false }
+    guard let set = mirrors?.snapshot else { return true }
+    return set.trusted.allSatisfy { $0 == mirror || outages.isGone(set[$0].url.origin) }
+  }
+
   // MARK: Counters
 
   /// The counters so far.

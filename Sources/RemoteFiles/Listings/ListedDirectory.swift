@@ -259,7 +259,7 @@ package final class ListedDirectory: Sendable {
   /// Takes a failure of the question; asks again if that may help and there is time.
   func failed(_ id: ProbeID, _ error: FileError, retryAfter: Duration?) {
     let policy = environment.shared.retryPolicy
-    let isGone = environment.shared.outages.record(error, of: source.url.origin, now: .now)
+    let isGone = environment.shared.outages.record(error, now: .now)
     let limit = isGone ? .zero : environment.settings.firstAnswerTimeout
     let delay = state.withLock {
       $0.names.delay(

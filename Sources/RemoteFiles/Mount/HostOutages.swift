@@ -1,3 +1,4 @@
+internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
@@ -35,6 +36,9 @@ final class HostOutages: Sendable {
   /// The longest time between two failures of one outage: a resolver may take 20 s to fail.
   private static let memory = Duration.seconds(30)
 
+  /// How many origins are remembered at most: redirects can lead to any number of them.
+  static let maximumOriginCount = 4096
+
   /// - Parameters:
   ///   - limit: how long a server must be unreachable to count as gone.
   ///   - firstLimit: the same for a server that has never answered.
@@ -45,13 +49,18 @@ final class HostOutages: Sendable {
 
   /// Takes note of a failed request.
   ///
-  /// - Returns: whether the server counts as gone, so that a retry would not help.
-  func record(_ error: FileError, of origin: String, now: ContinuousClock.Instant) -> Bool {
+  /// - Returns: whether the server that failed counts as gone, so that a retry would not help.
+  func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
+    guard let origin = error.origin else { return false }
     guard error.code == .unreachable || error.code == .disconnected else {
       if error.provesContact { recordContact(with: origin) }
       return false
     }
     return state.withLock { state in
+      if state.outages[origin] == nil, state.outages.count >= Self.maximumOriginCount {
+        state.outages = state.outages.filter { now - $0.value.seen < Self.memory }
+        guard state.outages.count < Self.maximumOriginCount else { return false }
+      }
       var outage = state.outages[origin] ?? Outage(since: now, seen: now, error: error)
       // The server may have been reachable while no request was sent.
       if !outage.isGone, now - outage.seen >= Self.memory { outage.since = now }
@@ -66,12 +75,36 @@ final class HostOutages: Sendable {
     }
   }
 
+  /// Takes note of an answer from `reached` to a request that was sent to `asked`.
+  ///
+  /// If the two differ, `asked` has redirected, and has answered too.
+  func recordContact(asked: RemoteURL, reached: RemoteURL) {
+    recordContact(with: reached.origin)
+    if asked != reached { recordContact(with: asked.origin) }
+  }
+
+  /// Takes note of the end of a request that was sent to `asked`.
+  ///
+  /// If another origin has failed, `asked` has redirected there, and has answered.
+  func recordEnd(_ completion: ExchangeCompletion, asked: RemoteURL) {
+    if case .failed(let error) = completion, error.url.origin != asked.origin {
+      recordContact(with: asked.origin)
+    }
+  }
+
   /// Takes note of an answer.
   func recordContact(with origin: String) {
     state.withLock { state in
-      if !state.known.contains(origin) { state.known.insert(origin) }
+      if !state.known.contains(origin), state.known.count < Self.maximumOriginCount {
+        state.known.insert(origin)
+      }
       if !state.outages.isEmpty { state.outages[origin] = nil }
     }
+  }
+
+  /// Whether `origin` has been unreachable for too long.
+  func isGone(_ origin: String) -> Bool {
+    state.withLock { $0.outages[origin]?.isGone == true }
   }
 
   /// Why no request may be sent to `origin` now; nil if one may.

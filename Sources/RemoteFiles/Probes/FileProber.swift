@@ -65,8 +65,7 @@ struct FileProber: Sendable {
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
     }
-    let origin = context.url(ofMirror: asked.mirror).origin
-    if let error = environment.outages.refusal(of: origin, now: .now) {
+    if let error = environment.outages.refusal(of: url.origin, now: .now) {
       return failed(id, error, from: asked.mirror, retryAfter: nil)
     }
     let first = 0..<asked.byteCount
@@ -183,8 +182,7 @@ struct FileProber: Sendable {
   func failed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
     guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
     mirrors?.failed(mirror, error, retryAfter: retryAfter)
-    let origin = context.url(ofMirror: mirror).origin
-    let isGone = environment.outages.record(error, of: origin, now: .now)
+    let isGone = context.recordOutage(error, from: mirror)
     if askNextMirror(id, error, after: mirror) {
       context.recordFailure(error, isRetried: true)
       return environment.client.perform { [weak file] in
@@ -195,10 +193,11 @@ struct FileProber: Sendable {
     let policy = environment.retryPolicy
     let limit = environment.settings.firstAnswerTimeout
     let delay = state.withLock { state -> Duration? in
+      let isLimited = state.current == nil || error.code == .exhausted
       // A reader of cached bytes need not wait for a server in trouble.
       guard !state.hasBelievedBytes, !isGone else { return nil }
       return state.probe.retryDelay(
-        after: error, of: id, unreachableLimit: state.current == nil ? limit : nil,
+        after: error, of: id, unreachableLimit: isLimited ? limit : nil,
         retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1), now: .now)
     }
     guard let delay else { return end(id, .failure(error)) }

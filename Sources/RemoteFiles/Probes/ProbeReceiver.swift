@@ -61,6 +61,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
+    prober.environment.outages.recordContact(asked: askedURL, reached: url)
     let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
@@ -247,6 +248,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     prober.context.recordRequests(metrics)
+    prober.environment.outages.recordEnd(completion, asked: askedURL)
     switch outcome {
     case .storing(let version, let writer, let isAwaited):
       version.recordFetched(fetchedByteCount)

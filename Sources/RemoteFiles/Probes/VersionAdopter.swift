@@ -44,7 +44,6 @@ struct VersionAdopter: Sendable {
       return (candidate, nil)
     }
     environment.silentServers.recordAnswer(of: context.source.url.origin)
-    environment.outages.recordContact(with: context.source.url.origin)
     mirrors?.change {
       $0.answered(mirror)
       $0.readmit(mirror)

@@ -259,7 +259,18 @@ struct MountCommand: ParsableCommand {
     environment.trimCache()
     let recorder = try makeTraceRecorder(logger: logger)
     let tree = FileTree(sources: sources, environment: environment)
-    try check(tree, isService: serviceManager.isPresent)
+    do throws(CommandFailure) {
+      let delivery = signals.deliver(
+        onEnd: { number in
+          urlCommand?.end()
+          _exit(128 + number)
+        }, onReload: {})
+      defer { withExtendedLifetime(delivery) {} }
+      try check(tree, isService: serviceManager.isPresent)
+    } catch {
+      urlCommand?.end()
+      throw error
+    }
     let fileSystem = FileSystem(
       mountpoint: directory, tree: tree,
       environment: environment, ownership: ownership, trace: recorder)
@@ -271,6 +282,7 @@ struct MountCommand: ParsableCommand {
           allowOther: allowOther, forbidsExecution: forbidsExecution,
           sourceName: fsname ?? shownSource))
     } catch {
+      urlCommand?.end()
       throw CommandFailure("\(error)")
     }
     let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
@@ -292,7 +304,7 @@ struct MountCommand: ParsableCommand {
       _exit(0)
     }
     let delivery = signals.deliver(
-      onEnd: {
+      onEnd: { _ in
         serviceManager.notify(.stopping)
         session.stop(finish: finish)
       },

@@ -368,9 +368,9 @@ struct GetCommand: ParsableCommand {
         let next = compressed ? "start over" : "resume"
         printToStandardError("httpfs: interrupted; run the same command again to \(next)")
       }
-      if outcome.isAbandoned { urlCommand?.end() }
-      try outcome.endIfSignalled()
     }
+    if outcome.isAbandoned { urlCommand?.end() }
+    try outcome.endIfInterrupted()
     if let failure = keeper?.failure { throw failure }
     if let code = outcome.exitCode { throw code }
     if let failure = output.failure { throw failure }

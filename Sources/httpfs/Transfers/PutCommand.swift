@@ -89,7 +89,7 @@ struct PutCommand: ParsableCommand {
       ).run(
         [TransferRun.Job(name: name, url: request.url)], output: &display
       ) { _ in transfer }
-      try outcome.endIfSignalled()
+      try outcome.endIfInterrupted()
       if let code = outcome.exitCode { throw code }
       if let failure = display.failure { throw failure }
       if output == "-", case .success(let result)? = transfer.outcome {

@@ -38,14 +38,14 @@ final class TransferRun: Sendable {
     /// Whether something was still running then.
     var isAbandoned = false
 
-    /// Ends the process if a signal has ended the run.
+    /// Ends the process if a signal has ended the run, or if something is still running.
     ///
-    /// - Throws: its exit code, if nothing is running any more.
-    func endIfSignalled() throws(ExitCode) {
-      guard let signal else { return }
+    /// - Throws: the exit code of the signal, if nothing is running any more.
+    func endIfInterrupted() throws(ExitCode) {
+      let signalled = signal.map { ExitCode(128 + $0) }
       // Threads that still run do not tolerate exit(3).
-      if isAbandoned { _exit(128 + signal) }
-      throw ExitCode(128 + signal)
+      if isAbandoned { _exit((signalled ?? exitCode ?? .failure).rawValue) }
+      if let signalled { throw signalled }
     }
 
     /// The exit code of a run that no signal has ended; nil for success.

@@ -18,6 +18,9 @@ enum FaultSeeds {
   /// number: they always outnumber its pieces.
   static let crowd = ProcessInfo.processInfo.environment["HTTPFS_CROWD"] ?? "2500"
 
+  /// Whether `scripts/torture faults` runs the rows.
+  static let isScript = ProcessInfo.processInfo.environment["HTTPFS_CROWD"] != nil
+
   private static func number(_ name: String) -> UInt64 {
     ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) } ?? 1
   }

@@ -1,0 +1,138 @@
+import Foundation
+import Glibc
+import Testing
+
+/// A server that goes away under readers, and comes back or not.
+extension RealMounts {
+  @Suite struct OutageRows {
+    private static let length: Int64 = 8 << 20
+
+    /// How long the server is away: `scripts/torture faults` tries all, a run of the tests the
+    /// shortest.
+    private static let outages: [Duration] =
+      FaultSeeds.isScript ? [.seconds(3), .seconds(20), .seconds(90)] : [.seconds(3)]
+
+    @Test(
+      "81 the server restarts: readers wait for it, or fail by their deadlines, and all is whole",
+      .timeLimit(.minutes(5)), arguments: FaultSeeds.all, outages)
+    func restarts(seed: UInt64, outage: Duration) throws {
+      let sandbox = try Sandbox()
+      let port = try FreePort.next()
+      var origin = try OriginServer(port: port)
+      let urls = (0..<16).map { origin.url("\($0).bin", length: Self.length, seed: seed + UInt64($0)) }
+      let mount = try sandbox.mount(urls: urls)
+      // Their lengths and first bytes are known.
+      for index in 0..<16 {
+        _ = try output(of: ["head", "-c", "1", mount.path("\(index).bin")])
+      }
+      origin.stop()
+      let start = ContinuousClock.now
+      let readers = try (0..<16).map { index in
+        try sandbox.start(["sha256sum", mount.path("\(index).bin")])
+      }
+      pause(until: .seconds(3), since: start)
+      #expect(!readers.contains { !$0.isRunning })
+      let waiting = try mount.status(of: "3.bin").waitingReads
+      #expect(waiting.contains { $0.reason.contains("connection refused") }, "\(waiting)")
+      if outage > Self.outageTimeout {
+        for reader in readers {
+          #expect(reader.wait(within: .seconds(75) - (.now - start)) == .exited(1))
+          #expect(reader.standardError.contains("error"), "\(reader.standardError)")
+        }
+        pause(until: outage, since: start)
+        // Now no reader waits, and one request at a time looks for the server.
+        #expect(try failingRead(mount, "3.bin") < .seconds(2))
+      }
+      pause(until: outage, since: start)
+      origin = try OriginServer(port: port)
+      let back = ContinuousClock.now
+      if outage > Self.outageTimeout {
+        for index in 0..<16 { try expectWhole(mount, index, seed: seed) }
+      } else {
+        var first: Duration?
+        for (index, reader) in readers.enumerated() {
+          #expect(reader.wait(within: .seconds(50)) == .exited(0), "\(reader.standardError)")
+          first = first ?? (.now - back)
+          #expect(
+            reader.standardOutput.hasPrefix(
+              Digest.ofContent(seed: seed + UInt64(index), byteCount: Self.length)))
+        }
+        // Bytes flow again within two seconds; the first reader also has to finish.
+        #expect(try #require(first) < .seconds(10))
+      }
+      #expect(try mount.unmount() == .exited(0))
+      _ = origin
+    }
+
+    /// The default of `--outage-timeout`.
+    private static let outageTimeout = Duration.seconds(60)
+
+    private func pause(until moment: Duration, since start: ContinuousClock.Instant) {
+      let left = moment - (.now - start)
+      if left > .zero { usleep(UInt32(left / .microseconds(1))) }
+    }
+
+    /// Reads a file, whose server has come back, until it can be read.
+    private func expectWhole(_ mount: Mount, _ index: Int, seed: UInt64) throws {
+      #expect(
+        Deadline(after: .seconds(20)).wait(every: .milliseconds(200)) {
+          (try? mount.sha256("\(index).bin"))
+            == Digest.ofContent(seed: seed + UInt64(index), byteCount: Self.length)
+        })
+    }
+
+    @Test(
+      "81 the server is gone: reads fail at once, and work when it is back",
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
+    func gone(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let port = try FreePort.next()
+      var origin = try OriginServer(port: port)
+      let url = origin.url("0.bin", length: Self.length, seed: seed)
+      let never = origin.url("never.bin", length: Self.length, seed: seed)
+      let mount = try sandbox.mount(
+        urls: [url, never],
+        options: ["--outage-timeout", "3s", "--first-answer-timeout", "2s"])
+      _ = try output(of: ["head", "-c", "1", mount.path("0.bin")])
+      origin.stop()
+      // A file that has never answered.
+      let unknown = elapsed {
+        #expect(access(mount.path("never.bin"), R_OK) != 0 && errno == EIO)
+      }
+      #expect(unknown > .seconds(1) && unknown < .seconds(8))
+      #expect(try failingRead(mount) < .seconds(8))
+      for _ in 0..<3 { #expect(try failingRead(mount) < .seconds(2)) }
+      origin = try OriginServer(port: port)
+      try expectWhole(mount, 0, seed: seed)
+      #expect(try mount.unmount() == .exited(0))
+      _ = origin
+    }
+
+    /// Reads the last byte, which fails; returns how long that took.
+    private func failingRead(_ mount: Mount, _ name: String = "0.bin") throws -> Duration {
+      try elapsed {
+        let result = try run(["tail", "-c", "1", mount.path(name)], within: .seconds(30))
+        #expect(result.error.contains("Input/output error"), "\(result.error)")
+      }
+    }
+
+    @Test(
+      "81 the target of redirects is gone: other files of the server that redirects are read",
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
+    func goneTarget(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let target =
+        "http://127.0.0.1:\(try FreePort.next())/gone.bin"
+        .addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+      let gone = origin.url("gone.bin", length: 1000, seed: seed, query: "redirect=\(target)")
+      let other = origin.url("0.bin", length: Self.length, seed: seed)
+      let mount = try sandbox.mount(
+        urls: [gone, other],
+        options: ["--outage-timeout", "3s", "--first-answer-timeout", "2s"])
+      for _ in 0..<3 { #expect(access(mount.path("gone.bin"), R_OK) != 0) }
+      #expect(try mount.sha256("0.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))
+      #expect(try mount.unmount() == .exited(0))
+    }
+  }
+}
