@@ -19,7 +19,9 @@ extension RealMounts {
       let sandbox = try Sandbox()
       let port = try FreePort.next()
       var origin = try OriginServer(port: port)
-      let urls = (0..<16).map { origin.url("\($0).bin", length: Self.length, seed: seed + UInt64($0)) }
+      let urls = (0..<16).map {
+        origin.url("\($0).bin", length: Self.length, seed: seed + UInt64($0))
+      }
       let mount = try sandbox.mount(urls: urls)
       // Their lengths and first bytes are known.
       for index in 0..<16 {
