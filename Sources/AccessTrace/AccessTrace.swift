@@ -64,10 +64,10 @@ extension TraceRecord {
       throw FieldError(reason: "\(fields.count) fields, not 7 separated by tabs")
     }
     guard let start = Self.time(fields[0]), let end = Self.time(fields[1]), start <= end else {
-      throw FieldError(reason: "start and end are no seconds in order")
+      throw FieldError(reason: "start and end are not two times in order")
     }
     guard let handle = UInt64(fields[3]) else {
-      throw FieldError(reason: "the handle is no number")
+      throw FieldError(reason: "the handle is not a number")
     }
     let operation: Operation
     switch fields[2] {
@@ -75,13 +75,13 @@ extension TraceRecord {
       guard !fields[6].isEmpty else { throw FieldError(reason: "an open without a name") }
       let length = Int64(fields[5])
       guard fields[5].isEmpty || (length ?? -1) >= 0 else {
-        throw FieldError(reason: "the length is no number of bytes")
+        throw FieldError(reason: "the length is not a byte count")
       }
       operation = .open(name: String(fields[6]), length: length)
     case "read":
       guard let offset = Int64(fields[4]), offset >= 0, let byteCount = Int64(fields[5]),
         byteCount >= 0, !offset.addingReportingOverflow(byteCount).overflow
-      else { throw FieldError(reason: "offset and byte count are no range") }
+      else { throw FieldError(reason: "offset and byte count are not a range") }
       operation = .read(offset: offset, byteCount: byteCount)
     case "close": operation = .close
     default: throw FieldError(reason: "unknown operation '\(fields[2])'")

@@ -11,7 +11,7 @@ package enum ControlHelp {
     pin NAME...          keep the cached bytes, however full the cache is
     unpin NAME...        end that
     verify NAME...       compare the cached bytes with their hashes
-    refresh [NAME...]    ask the server anew at the next open; without names, read the list again
+    refresh [NAME...]    ask the server again at the next open; without names, read the list again
     connections N|auto   connections per file, 1 to 64
     rate-limit N         bytes per second for all files together, K, M or G may follow; 0: none
     rate-limit N NAME... bytes per second for each of these files

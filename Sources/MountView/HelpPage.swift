@@ -14,11 +14,11 @@ enum HelpPage {
     ("e", "evict the file's cached bytes, after a y"),
     ("i", "pin or unpin: keep what is cached, whatever the limit"),
     ("v", "verify the cached bytes by their hashes"),
-    ("r", "ask the server anew about the file at its next open"),
+    ("r", "ask the server about the file again at its next open"),
     ("R", "read the list of the mount again"),
     ("n", "set the connections per file"),
     ("l", "limit the bytes per second of all files together"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-L", "draw the screen again"),
     ("Ctrl-Z", "suspend"),
     ("q Ctrl-C", "quit"),
   ]

@@ -141,7 +141,8 @@ extension StatusView {
         text: "'\(answer)' is neither a number from 1 to 64 nor auto", isFailure: true)
     case .rateLimit:
       if bytesPerSecond(ofText: answer) != nil { return request(.rateLimit(answer)) }
-      notice = Notice(text: "'\(answer)' is no number of bytes, as 500K or 10M", isFailure: true)
+      notice = Notice(
+        text: "'\(answer)' is not a byte count; write, for example, 500K or 10M", isFailure: true)
     }
     return nil
   }

@@ -271,6 +271,17 @@ extension TransferTests {
       #expect(run.log.retries.map(\.error.status) == [503, 503])
     }
 
+    @Test("A server that does not support the method is not asked again", arguments: [501, 505])
+    func unsupported(status: Int) async throws {
+      let server = try ScriptedServer { _ in
+        [.head("HTTP/1.1 \(status) No", "Content-Length: 0")]
+      }
+      defer { server.stop() }
+      let run = await client.run(try request(.put, server, .bytes(Array("body".utf8))))
+      #expect(run.error?.status == status)
+      #expect(server.requests.count == 1)
+    }
+
     @Test("A PUT whose connection is reset is sent again")
     func reset() async throws {
       let tries = Counter()

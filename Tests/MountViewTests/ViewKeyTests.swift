@@ -136,7 +136,7 @@ import Testing
     #expect(view.text().last == "'65' is neither a number from 1 to 64 nor auto")
     #expect(view.type("l10M", then: .enter) == [.control(.rateLimit("10M"))])
     #expect(view.type("lfast", then: .enter).isEmpty)
-    #expect(view.text().last?.hasPrefix("'fast' is no number of bytes") == true)
+    #expect(view.text().last?.hasPrefix("'fast' is not a byte count") == true)
     #expect(view.type("l1", then: .control("u"), .enter).isEmpty)
     #expect(view.type("l1", then: .escape).isEmpty)
     #expect(view.type("q") == [.quit])

@@ -227,7 +227,8 @@ final class PieceVerifier: @unchecked Sendable {
     } else {
       let (first, last) = (check.range.lowerBound, check.range.upperBound - 1)
       error = TransferError(
-        .checksumMismatch, url, "bytes \(first)-\(last) hash to \(found), not to \(wanted)")
+        .checksumMismatch, url,
+        "checksum mismatch for bytes \(first)-\(last): expected \(wanted), got \(found)")
       if outcome != .lost { refutation = error }
     }
     return Finding(

@@ -177,7 +177,10 @@ struct Representation: Sendable {
         // An answer to another method has no version to compare.
         return check(.reply, ContentVersion(), answer, &mirrors, &allowance)
       }
-      guard case .unavailable(_, let delay) = ResponseVerdict(head, asked: nil, now: now) else {
+      // The server does not support the method or the protocol, and never will.
+      let isFinal = head.status.code == 501 || head.status.code == 505
+      guard case .unavailable(_, let delay) = ResponseVerdict(head, asked: nil, now: now), !isFinal
+      else {
         return .reject(.fail(answer.status()), .discard)
       }
       return .reject(.retry(answer.status(isTransient: true), after: delay), .discard)

@@ -9,7 +9,8 @@ extension TransferError {
     405: "Method Not Allowed", 407: "Proxy Authentication Required", 408: "Request Timeout",
     409: "Conflict", 410: "Gone", 413: "Content Too Large", 416: "Range Not Satisfiable",
     423: "Locked", 429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
-    503: "Service Unavailable", 504: "Gateway Timeout", 507: "Insufficient Storage",
+    501: "Not Implemented", 503: "Service Unavailable", 504: "Gateway Timeout",
+    507: "Insufficient Storage",
   ]
 
   /// The failure for a status that is no success.

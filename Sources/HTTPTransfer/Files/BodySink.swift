@@ -76,9 +76,20 @@ extension BodySink {
 }
 
 /// Compares a calculated checksum with the expected one.
-func verify(_ found: Checksum, is wanted: Checksum, of name: String) throws(FileFailure) {
+///
+/// - Parameters:
+///   - found: the calculated checksum.
+///   - wanted: the expected checksum.
+///   - name: what was hashed, for the message.
+///   - remark: what has become of it, for the message.
+/// - Throws: ``FileFailure`` if the two differ.
+func verify(
+  _ found: Checksum, is wanted: Checksum, of name: String, remark: String? = nil
+) throws(FileFailure) {
   guard found != wanted else { return }
   throw FileFailure(
     code: .checksumMismatch,
-    reason: "\(name) hashes to \(found), not to \(wanted)", errno: 0)
+    reason: "checksum mismatch for \(name): expected \(wanted), got \(found)"
+      + (remark.map { "; \($0)" } ?? ""),
+    errno: 0)
 }

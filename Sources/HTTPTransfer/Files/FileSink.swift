@@ -227,7 +227,7 @@ final class FileSink: BodySink, @unchecked Sendable {
       }
       do throws(FileFailure) {
         try verify(
-          found, is: checksum, of: "what came for '\(location.path)', and was thrown away,")
+          found, is: checksum, of: "'\(location.path)'", remark: "the download was discarded")
       } catch {
         // Resuming wrong bytes would fail forever.
         file.remove()

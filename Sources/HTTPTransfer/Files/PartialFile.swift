@@ -105,7 +105,7 @@ final class PartialFile: @unchecked Sendable {
         throw FileFailure(
           code: .destination,
           reason: "'\(location.partPath)' was begun by a later version of httpfs: go on with that"
-            + " one, or remove the file to begin anew", errno: error.rawValue)
+            + " one, or remove the file to start over", errno: error.rawValue)
       default: throw location.failure("cannot open '\(location.partPath)'", error)
       }
     }

@@ -157,7 +157,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
 
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
     if let checksum, let found = digest?.finish() {
-      try verify(found, is: checksum, of: "the body, which has been handed on,")
+      try verify(found, is: checksum, of: "the body", remark: "its bytes are already written")
     }
     end(.success(nil))
     return []

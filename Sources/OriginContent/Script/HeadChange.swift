@@ -25,7 +25,7 @@ struct HeadChange: Equatable, Sendable {
     if let status {
       let number = try status.value(in: &context)
       guard (0...999_999).contains(number) else {
-        throw ScriptError(description: "\(number) is no status")
+        throw ScriptError(description: "\(number) is not a status")
       }
       head.status = Int(number)
     }

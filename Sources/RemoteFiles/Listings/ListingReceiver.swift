@@ -105,7 +105,7 @@ struct ListingAnswer: Sendable {
     }
     guard url.path.utf8.last == UInt8(ascii: "/"), let own = source.url.replacingPath(url.path)
     else {
-      throw FileError(.refused, "redirected to what is no directory, \(url.redacted)")
+      throw FileError(.refused, "redirected to something that is not a directory, \(url.redacted)")
     }
     // The URL of each of its names contains it.
     guard own.text.utf8.count <= Self.maximumURLByteCount else {

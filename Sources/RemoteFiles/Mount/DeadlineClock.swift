@@ -91,7 +91,7 @@ final class DeadlineClock: Sendable {
     }
     if let suspension {
       context.logger.notice(
-        "suspended; deadlines begin anew", metadata: ["for": "\(suspension)"])
+        "suspended; deadlines start again", metadata: ["for": "\(suspension)"])
       for item in watched { item.version.postpone(by: suspension) }
       for asker in askers { asker.postpone(by: suspension) }
     }

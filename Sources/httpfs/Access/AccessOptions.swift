@@ -70,7 +70,7 @@ struct AccessOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Use a proxy: http, https, socks5 or socks5h (the proxy resolves names). 'A|B;C' distributes the load over A and B and uses C when both fail; DIRECT means no proxy. Default: http_proxy, https_proxy, all_proxy.",
+      "Use a proxy: http, https, socks4, socks5, or socks4a and socks5h (the proxy resolves names). 'A|B;C' distributes the load over A and B and uses C when both fail; DIRECT means no proxy. Default: http_proxy, https_proxy, all_proxy.",
       valueName: "url"))
   var proxy: String?
 

@@ -32,7 +32,8 @@ struct CacheClearCommand: ParsableCommand {
   ) throws(CommandFailure) {
     guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
       throw CommandFailure(
-        "'\(inventory.path)' is not cleared: this is no terminal to ask at; add --yes")
+        "'\(inventory.path)' is not cleared: httpfs cannot ask for confirmation without a terminal; add --yes"
+      )
     }
     let byteCount = entries.reduce(0) { $0 + $1.allocatedByteCount }
     let files = "\(counted(entries.count, "file")), \(humanBytes(byteCount)),"

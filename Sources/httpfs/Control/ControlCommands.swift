@@ -186,7 +186,7 @@ struct RateLimitCommand: ParsableCommand {
 
   func validate() throws {
     if bytesPerSecond(ofText: rate) == nil {
-      throw ValidationError("'\(rate)' is no number of bytes, as 500K or 10M.")
+      throw ValidationError("'\(rate)' is not a byte count; write, for example, 500K or 10M.")
     }
   }
 

@@ -102,7 +102,7 @@ struct ControlledMount {
           "only the user who runs the mount may control it; '\(path)' belongs to them")
       case ENOENT:
         throw CommandFailure(
-          "there is no '\(path)': an earlier version of httpfs serves the mount; mount it anew")
+          "there is no '\(path)': an earlier version of httpfs serves the mount; mount it again")
       default: throw failure("cannot open '\(path)'", error)
       }
     }

@@ -81,6 +81,6 @@ extension DoctorChecks {
         "the clock is wrong: it is in the year \(year); certificates will not be valid",
         "run 'timedatectl set-ntp true', or set it with date(1)")
     }
-    return .ok("the clock can be right (it is in the year \(year))")
+    return .ok("the clock looks right (year \(year))")
   }
 }

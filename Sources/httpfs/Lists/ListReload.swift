@@ -32,8 +32,8 @@ struct ListReload: Sendable {
   /// - Returns: the result in a few words: `3 files`, or `list not reloaded, …`.
   func perform(on fileSystem: FileSystem, logger: Logger) -> String {
     guard let sources else {
-      logger.warning("not reloaded: the source is no file, there is nothing to read again")
-      return "list not reloaded, it is no file; old list"
+      logger.warning("list not reloaded: the source is not a file; keeping the old list")
+      return "list not reloaded: the source is not a file"
     }
     do {
       let list = try loadSources(sources, tree: tree)

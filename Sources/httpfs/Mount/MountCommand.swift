@@ -445,7 +445,8 @@ struct MountCommand: ParsableCommand {
       else {
         close(descriptor)
         throw CommandFailure(
-          "'\(trace)' is no trace of yours: it is left as it is; name another file")
+          "'\(trace)' is not a trace file that you own; httpfs leaves it unchanged; name another file"
+        )
       }
     }
     return TraceRecorder(descriptor: descriptor, logger: logger)

@@ -241,7 +241,8 @@ struct GetCommand: ParsableCommand {
       throw CommandFailure(
         "'\(showable(url))': "
           + (reason.hasPrefix("malformed URL")
-            ? reason : "it gives the file no usable name; name it with -o, or in a list with out="))
+            ? reason
+            : "the URL contains no usable file name; give one with -o, or in a list with out="))
     } catch {
       throw CommandFailure("'\(showable(url))': \(error)")
     }

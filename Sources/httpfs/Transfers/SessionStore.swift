@@ -46,7 +46,7 @@ final class SessionStore {
       else {
         close(descriptor)
         throw CommandFailure(
-          "'\(temporary)', which the session needs, is no private file of yours: remove it")
+          "'\(temporary)', which the session needs, is not a private file that you own: remove it")
       }
       guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
         close(descriptor)

@@ -346,7 +346,7 @@ extension RealMounts {
       let wrong = String(repeating: "0", count: 64)
       let result = try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(wrong)")
       #expect(result.ending == .exited(32))
-      #expect(result.error.contains("hashes to sha-256=\(digest)"), "\(result.error)")
+      #expect(result.error.contains("got sha-256=\(digest)"), "\(result.error)")
       #expect(work.names.isEmpty)
     }
 

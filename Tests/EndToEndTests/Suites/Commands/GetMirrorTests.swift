@@ -99,7 +99,7 @@ extension RealMounts {
       let first = try work.get("-i", list)
       #expect(first.ending == .exited(32))
       #expect(
-        first.errorLines.last?.contains("bytes 3145728-4194303 hash to sha-256=") == true,
+        first.errorLines.last?.contains("for bytes 3145728-4194303: expected sha-256=") == true,
         "\(first.error)")
       #expect(!work.names.contains("a.bin"))
       try shell("cp -p \(quoted(honest.root))/a.bin \(quoted(lying.root))/a.bin")
