@@ -76,6 +76,9 @@ class DiskFailing(GetCondition, CacheFailing):
 
 class DiskSyncFailing(GetCondition, SyncFailing):
     name, exits, loses = "fsync failing", FAILURES, True
+    # A sync comes 2 s after the first new byte, and a stream that starts again brings old bytes
+    # first.
+    longest = 9.0
 
     def __init__(self, others):
         super().__init__(others)
@@ -182,7 +185,8 @@ class Stalled(GetCondition, ServerStalled):
         if "server restarting" in self.others and self.kind == "stopped":
             # A new server process would not be stopped; each lets the first half of a body through.
             self.kind = "stall-head"
-        self.cuts = self.kind != "stopped"
+        # The first response must be the wrong one; a list with hashes gives the length for others.
+        self.cuts = self.kind != "stopped" and "wrong pieces" not in self.others
         super().shape(world)
 
     def begin(self, world):
@@ -204,7 +208,7 @@ class Stalled(GetCondition, ServerStalled):
         stalled = [request for request in world.answers()
                    if request["moment"] > self.began and request["duration_ms"] > self.silence * 1000]
         return f"{self.kind}: {len(stalled)} answers took longer than {self.silence:.0f} s" \
-            if self.cuts and stalled else None
+            if self.kind != "stopped" and stalled else None
 
 
 class Restarting(GetCondition, ServerRestarting):
