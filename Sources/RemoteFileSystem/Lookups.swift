@@ -67,7 +67,7 @@ final class Lookups: Sendable {
         parked.take()?.error(error.openErrno)
         return
       }
-      directory.lookAhead(from: name, in: names)
+      directory.preloadCache(from: name, in: names)
       switch directory.child(name, in: names) {
       case nil: parked.take()?.error(ENOENT)
       case .directory(let child):

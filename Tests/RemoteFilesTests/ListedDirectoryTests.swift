@@ -158,11 +158,11 @@ import Testing
   }
 
   @Test("Lookups in order have the cache looked into for the next names, and for none far ahead")
-  func lookAhead() async throws {
+  func preloadCache() async throws {
     let many = try Self.names((0..<200).map { "f\($0 + 1000)" } + ["sub/"])
-    for name in ["f1000", "f1001"] { directory.lookAhead(from: name, in: many) }
+    for name in ["f1000", "f1001"] { directory.preloadCache(from: name, in: many) }
     let files = directory.existingFiles
-    #expect(files.count == LookAhead.distance)
+    #expect(files.count == PreloadWindow.distance)
     let deadline = ContinuousClock.now + .seconds(10)
     func areDone() -> Bool {
       files.allSatisfy { file in
@@ -178,8 +178,8 @@ import Testing
     files.first?.afterLook {}
     #expect(files.filter(\.wasAskedFor).count == 1)
     // Out of order: this is no walk.
-    for name in ["f1190", "f1180", "f1170"] { directory.lookAhead(from: name, in: many) }
-    #expect(directory.existingFiles.count == LookAhead.distance)
+    for name in ["f1190", "f1180", "f1170"] { directory.preloadCache(from: name, in: many) }
+    #expect(directory.existingFiles.count == PreloadWindow.distance)
   }
 
   @Test("A file that is let go of while the cache is looked into is looked for again")

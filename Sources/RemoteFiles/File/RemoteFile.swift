@@ -205,11 +205,13 @@ package final class RemoteFile: Sendable {
     }
   }
 
-  /// Does `work` after the first look into the cache, see ``FirstLook/perform(_:)``.
-  func afterLook(_ work: @escaping @Sendable () -> Void) { FirstLook(file: self).perform(work) }
+  /// Does `work` after the first look into the cache, see ``FirstCacheOpen/perform(_:)``.
+  func afterLook(_ work: @escaping @Sendable () -> Void) {
+    FirstCacheOpen(file: self).perform(work)
+  }
 
   /// Looks into the cache before a caller needs it.
-  func lookAhead() { FirstLook(file: self).performAhead() }
+  func preloadCache() { FirstCacheOpen(file: self).performAhead() }
 
   /// Whether a program has asked for the file.
   package var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }

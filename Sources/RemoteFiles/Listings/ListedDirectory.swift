@@ -30,7 +30,7 @@ package final class ListedDirectory: Sendable {
     var names: ListingState
     var files = LookedAt<RemoteFile>()
     var directories = LookedAt<ListedDirectory>()
-    var ahead = LookAhead()
+    var ahead = PreloadWindow()
 
     /// The memory that all of it needs, estimated.
     var byteCount: Int { (names.names?.byteCount ?? 0) + files.byteCount + directories.byteCount }
@@ -117,11 +117,11 @@ package final class ListedDirectory: Sendable {
   /// Looks into the cache for the files after `name` if lookups follow the order of `names`.
   ///
   /// Their own lookups then find the answer. Call it with each lookup.
-  package func lookAhead(from name: String, in names: ListedNames) {
+  package func preloadCache(from name: String, in names: ListedNames) {
     guard let index = names.listing.index(of: name) else { return }
     let ahead = state.withLock { $0.ahead.names(from: index, of: names.entries.count) }
     for entry in names.entries[ahead] where !entry.isDirectory {
-      if case .file(let file) = child(entry, in: names) { file.lookAhead() }
+      if case .file(let file) = child(entry, in: names) { file.preloadCache() }
     }
   }
 

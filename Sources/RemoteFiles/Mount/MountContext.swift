@@ -15,7 +15,7 @@ final class MountContext: Sendable {
   let retryPolicy = RetryPolicy()
   let storage: StorageQueue
   /// Opens cache entries for lookups and opens.
-  let looks: CacheLooks
+  let cacheOpens: CacheOpenQueue
 
   /// Answers reads of many bytes: moving them into the kernel must not delay the next store.
   let replyQueue = DispatchQueue(label: "httpfs.replies")
@@ -46,7 +46,7 @@ final class MountContext: Sendable {
     self.cacheByteLimit = cacheByteLimit
     self.logger = logger
     storage = StorageQueue(client: client)
-    looks = CacheLooks(timeout: settings.cacheTimeout)
+    cacheOpens = CacheOpenQueue(timeout: settings.cacheTimeout)
   }
 
   /// Runs `work`, which answers reads with `byteCount` bytes.

@@ -24,7 +24,7 @@ final class MountEnvironment: Sendable {
   let silentServers = SilentServers()
   let outages: HostOutages
   let firstBytes = FirstBytes()
-  let looksAhead: LooksAhead
+  let cachePreloads: CachePreloads
   let pages: PageInvalidator
   let evictor: CacheEvictor
   let clock: DeadlineClock
@@ -44,7 +44,7 @@ final class MountEnvironment: Sendable {
     self.wakePrefetcher = wakePrefetcher
     outages = HostOutages(
       limit: context.settings.outageTimeout, firstLimit: context.settings.firstAnswerTimeout)
-    looksAhead = LooksAhead(descriptorLimit: context.cache.descriptorLimit)
+    cachePreloads = CachePreloads(descriptorLimit: context.cache.descriptorLimit)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)
   }
@@ -57,7 +57,7 @@ final class MountEnvironment: Sendable {
   var logger: Logger { context.logger }
   var retryPolicy: RetryPolicy { context.retryPolicy }
   var storage: StorageQueue { context.storage }
-  var looks: CacheLooks { context.looks }
+  var cacheOpens: CacheOpenQueue { context.cacheOpens }
 
   /// See ``MountContext/reply(byteCount:needsDisk:_:)``.
   func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {

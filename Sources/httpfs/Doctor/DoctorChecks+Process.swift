@@ -34,7 +34,7 @@ extension DoctorChecks {
     let mounts = table.entries.filter { $0.fileSystemType == "fuse.httpfs" }
     let findings = mounts.compactMap { mount -> DoctorFinding? in
       let path = mount.mountpoint
-      switch MountState(of: mount) {
+      switch MountHealth(of: mount) {
       case .ok: return nil
       case .dead:
         return .warning(

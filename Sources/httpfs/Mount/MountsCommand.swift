@@ -18,7 +18,7 @@ struct MountsCommand: ParsableCommand {
     try reportingFailure {
       let rows = try httpfsMounts().map { mount in
         Row(
-          mountpoint: mount.mountpoint, source: mount.source, state: MountState(of: mount))
+          mountpoint: mount.mountpoint, source: mount.source, state: MountHealth(of: mount))
       }
       try printToStandardOutput(json ? jsonText(rows) : Array(text(rows).utf8))
     }
@@ -27,7 +27,7 @@ struct MountsCommand: ParsableCommand {
   private struct Row {
     let mountpoint: String
     let source: String
-    let state: MountState
+    let state: MountHealth
   }
 
   private func text(_ rows: [Row]) -> String {

@@ -5,31 +5,31 @@ internal import Synchronization
 /// libfuse's threads never do.
 ///
 /// If the disk does not answer in time, a timer notifies the caller, which continues without the
-/// cache, while the look itself runs on. While the disk seems to hang, new callers are notified
+/// cache, while the open itself runs on. While the disk seems to hang, new callers are notified
 /// immediately.
 ///
 /// Lock order: `state` is a leaf.
-final class CacheLooks: Sendable {
+final class CacheOpenQueue: Sendable {
   typealias Work = @Sendable () -> Void
   private typealias Job = (queue: DispatchQueue, id: Int, work: Work)
 
-  /// How many looks that are ``quick`` run at a time.
+  /// How many opens that are ``quick`` run at a time.
   ///
-  /// More of them would only wait for each other: a look takes the lock of the mount's cache
+  /// More of them would only wait for each other: an open takes the lock of the mount's cache
   /// entries three times.
   static let width = 4
 
-  /// How long a look may run before it no longer holds up others: it waits for the disk, or reads
+  /// How long an open may run before it no longer holds up others: it waits for the disk, or reads
   /// much of it.
   static let quick = Duration.milliseconds(20)
 
-  /// How many looks run at a time, however slow they are.
+  /// How many opens run at a time, however slow they are.
   static let maximumWidth = 32
 
-  /// The disk counts as hung when at least this many looks run and all of them are overdue.
+  /// The disk counts as hung when at least this many opens run and all of them are overdue.
   static let stuckCount = 8
 
-  private struct Look {
+  private struct Open {
     let began: ContinuousClock.Instant
     var isOverdue: Bool
   }
@@ -37,37 +37,38 @@ final class CacheLooks: Sendable {
   private struct State {
     /// Serial queues: a concurrent queue adds no thread while its own are blocked.
     var idle: [DispatchQueue] = []
-    /// By number; looks begin in the order of their numbers, and ``nextID`` is the first.
+    /// By number; opens begin in the order of their numbers, and ``nextID`` is the first.
     var waiting: [Int: Work] = [:]
     var nextID = 1
-    var running: [Int: Look] = [:]
-    /// When each look is due, and the callback that runs if it takes longer.
+    var running: [Int: Open] = [:]
+    /// When each open is due, and the callback that runs if it takes longer.
     var awaited: [Int: (due: ContinuousClock.Instant, late: Work)] = [:]
     var lastID = 0
     var isTimerSet = false
-    /// Whether the timer that counts the quick looks again is set.
+    /// Whether the timer that counts the quick opens again is set.
     var isWideningSet = false
 
     /// Whether the disk seems to hang.
     var isStuck: Bool {
-      running.count >= CacheLooks.stuckCount && running.values.allSatisfy(\.isOverdue)
+      running.count >= CacheOpenQueue.stuckCount && running.values.allSatisfy(\.isOverdue)
     }
 
-    /// The next look, if it may begin now, and an idle queue for it.
+    /// The next open, if it may begin now, and an idle queue for it.
     mutating func next(now: ContinuousClock.Instant) -> Job? {
-      guard let work = waiting[nextID], running.count < CacheLooks.maximumWidth, !isStuck,
-        running.values.count(where: { now - $0.began < CacheLooks.quick }) < CacheLooks.width
+      guard let work = waiting[nextID], running.count < CacheOpenQueue.maximumWidth, !isStuck,
+        running.values.count(where: { now - $0.began < CacheOpenQueue.quick })
+          < CacheOpenQueue.width
       else { return nil }
       let id = nextID
       waiting[id] = nil
       nextID += 1
-      running[id] = Look(began: now, isOverdue: awaited[id] == nil)
-      return (idle.popLast() ?? DispatchQueue(label: "httpfs.looks"), id, work)
+      running[id] = Open(began: now, isOverdue: awaited[id] == nil)
+      return (idle.popLast() ?? DispatchQueue(label: "httpfs.cache-opens"), id, work)
     }
 
-    /// Whether the caller must set the timer, because looks wait for running ones.
+    /// Whether the caller must set the timer, because opens wait for running ones.
     mutating func mustSetWidening() -> Bool {
-      guard !isWideningSet, waiting[nextID] != nil, running.count < CacheLooks.maximumWidth,
+      guard !isWideningSet, waiting[nextID] != nil, running.count < CacheOpenQueue.maximumWidth,
         !isStuck
       else { return false }
       isWideningSet = true
@@ -75,10 +76,10 @@ final class CacheLooks: Sendable {
     }
   }
 
-  /// How long a look may take.
+  /// How long an open may take.
   private let timeout: Duration
   private let state = Mutex(State())
-  private let timer = DispatchQueue(label: "httpfs.looks-timer")
+  private let timer = DispatchQueue(label: "httpfs.cache-opens-timer")
 
   init(timeout: Duration) { self.timeout = timeout }
 
@@ -87,9 +88,9 @@ final class CacheLooks: Sendable {
   /// A late `work` still runs to its end.
   ///
   /// - Parameters:
-  ///   - isRepeated: whether another caller already waits for the same look; if so, `work` is not
+  ///   - isRepeated: whether another caller already waits for the same open; if so, `work` is not
   ///     queued while the disk hangs.
-  ///   - work: the look.
+  ///   - work: the open.
   ///   - late: notifies the caller.
   func perform(isRepeated: Bool = false, _ work: @escaping Work, late: @escaping Work) {
     let now = ContinuousClock.now
@@ -112,7 +113,7 @@ final class CacheLooks: Sendable {
 
   private func run(_ job: Job) {
     job.queue.async { [self] in
-      // Starts the next look without a dispatch: a walk of a directory brings thousands.
+      // Starts the next open without a dispatch: a walk of a directory brings thousands.
       var next: Job? = job
       while let current = next {
         current.work()
@@ -121,7 +122,7 @@ final class CacheLooks: Sendable {
           state.running[current.id] = nil
           state.awaited[current.id] = nil
           state.idle.append(current.queue)
-          // This queue is the last of those that are idle, so the next look gets it again.
+          // This queue is the last of those that are idle, so the next open gets it again.
           return (state.next(now: .now), state.mustSetWidening())
         }
         if mustWiden { widenSoon() }
@@ -129,7 +130,7 @@ final class CacheLooks: Sendable {
     }
   }
 
-  /// Starts waiting looks beside others that have turned out to be slow.
+  /// Starts waiting opens beside others that have turned out to be slow.
   private func widenSoon() {
     timer.asyncAfter(deadline: Self.time(in: Self.quick)) { [weak self] in
       guard let self else { return }
@@ -145,7 +146,7 @@ final class CacheLooks: Sendable {
     }
   }
 
-  /// Sets the one timer of all looks: a look that ends in time needs none.
+  /// Sets the one timer of all opens: an open that ends in time needs none.
   private func setTimer(after delay: Duration) {
     timer.asyncAfter(deadline: Self.time(in: delay)) { [weak self] in
       self?.tellLateOnes()

@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteFiles
 
 /// Look-ups in the cache while its disk stalls.
-@Suite struct CacheLooksTests {
+@Suite struct CacheOpenQueueTests {
   /// The calls so far, in order.
   private final class Journal: Sendable {
     private let lines = Mutex<[String]>([])
@@ -21,7 +21,7 @@ import Testing
 
   @Test("A look that ends in time is not late")
   func inTime() async throws {
-    let looks = CacheLooks(timeout: .seconds(2))
+    let looks = CacheOpenQueue(timeout: .seconds(2))
     let journal = Journal()
     for index in 0..<20 {
       looks.perform {
@@ -38,7 +38,7 @@ import Testing
 
   @Test("Who waits for a disk that stands still is told once, and the look goes on")
   func stuck() async throws {
-    let looks = CacheLooks(timeout: .milliseconds(50))
+    let looks = CacheOpenQueue(timeout: .milliseconds(50))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     looks.perform {
@@ -63,17 +63,17 @@ import Testing
 
   @Test("While the disk stands still, what is asked for again is not kept; turns stay in order")
   func repeated() async throws {
-    let looks = CacheLooks(timeout: .milliseconds(50))
+    let looks = CacheOpenQueue(timeout: .milliseconds(50))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
-    for _ in 0..<CacheLooks.stuckCount {
+    for _ in 0..<CacheOpenQueue.stuckCount {
       looks.perform {
         disk.wait()
       } late: {
         journal.note("late")
       }
     }
-    try await journal.wait(for: CacheLooks.stuckCount)
+    try await journal.wait(for: CacheOpenQueue.stuckCount)
     for index in 0..<100 {
       looks.perform(isRepeated: index % 2 == 1) {
         journal.note("\(index)")
@@ -81,29 +81,30 @@ import Testing
         journal.note("late")
       }
     }
-    #expect(journal.all == [String](repeating: "late", count: 100 + CacheLooks.stuckCount))
+    #expect(journal.all == [String](repeating: "late", count: 100 + CacheOpenQueue.stuckCount))
     // One thread continues, and executes the waiting look-ups in their order.
     disk.signal()
-    try await journal.wait(for: 150 + CacheLooks.stuckCount)
-    #expect(journal.all.dropFirst(100 + CacheLooks.stuckCount) == (0..<50).map { "\(2 * $0)" }[...])
-    for _ in 1..<CacheLooks.stuckCount { disk.signal() }
+    try await journal.wait(for: 150 + CacheOpenQueue.stuckCount)
+    #expect(
+      journal.all.dropFirst(100 + CacheOpenQueue.stuckCount) == (0..<50).map { "\(2 * $0)" }[...])
+    for _ in 1..<CacheOpenQueue.stuckCount { disk.signal() }
     // The disk works again: repeated look-ups are executed, too.
     try await Task.sleep(for: .milliseconds(100))
     looks.perform(isRepeated: true) {
       journal.note("again")
     } late: {
     }
-    try await journal.wait(for: 151 + CacheLooks.stuckCount)
+    try await journal.wait(for: 151 + CacheOpenQueue.stuckCount)
     #expect(journal.all.last == "again")
   }
 
   @Test("While the disk stands still, newcomers are told at once; all looks are done")
   func allStuck() async throws {
-    let looks = CacheLooks(timeout: .milliseconds(100))
+    let looks = CacheOpenQueue(timeout: .milliseconds(100))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     // One more than indicate a stall.
-    let count = CacheLooks.stuckCount + 1
+    let count = CacheOpenQueue.stuckCount + 1
     for _ in 0..<count {
       looks.perform {
         disk.wait()
@@ -136,10 +137,10 @@ import Testing
 
   @Test("Looks that take long hold up no other", arguments: [1, 2])
   func slowLooks(rounds: Int) async throws {
-    let looks = CacheLooks(timeout: .seconds(60))
+    let looks = CacheOpenQueue(timeout: .seconds(60))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
-    let count = rounds * CacheLooks.width
+    let count = rounds * CacheOpenQueue.width
     for _ in 0..<count {
       looks.perform {
         disk.wait()
@@ -160,7 +161,7 @@ import Testing
 
   @Test("No more looks than a few run at a time while they are quick")
   func width() async throws {
-    let looks = CacheLooks(timeout: .seconds(60))
+    let looks = CacheOpenQueue(timeout: .seconds(60))
     let running = Mutex((now: 0, most: 0, ended: 0))
     for _ in 0..<500 {
       looks.perform {
@@ -182,6 +183,6 @@ import Testing
     let (_, most, ended) = running.withLock { $0 }
     #expect(ended == 500)
     // On a busy machine some wait for a processor, and count as slow.
-    #expect(most <= 2 * CacheLooks.width, "\(most)")
+    #expect(most <= 2 * CacheOpenQueue.width, "\(most)")
   }
 }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import RemoteFiles
 
-@Suite struct LooksAheadTests {
+@Suite struct CachePreloadsTests {
   /// Look-ups in the cache that end on command.
   private final class Looks: Sendable {
     private let state = Mutex<(begun: [Int], ends: [@Sendable () -> Void])>(([], []))
-    private let looks = LooksAhead(descriptorLimit: 128)
+    private let looks = CachePreloads(descriptorLimit: 128)
 
     var begun: [Int] { state.withLock { $0.begun } }
 
@@ -46,7 +46,7 @@ import Testing
     "All together take an eighth of the descriptors",
     arguments: [(16, 1), (96, 3), (1024, 32), (1 << 20, 32)])
   func descriptors(limit: Int, width: Int) {
-    let looks = LooksAhead(descriptorLimit: limit)
+    let looks = CachePreloads(descriptorLimit: limit)
     let begun = Atomic<Int>(0)
     for _ in 0..<100 { looks.perform { _ in begun.add(1, ordering: .relaxed) } }
     #expect(begun.load(ordering: .relaxed) == width)
@@ -56,7 +56,7 @@ import Testing
   func waiting() {
     let looks = Looks()
     looks.add(0..<1000)
-    for _ in 0..<(4 + LooksAhead.waitingLimit) { looks.endFirst() }
-    #expect(looks.begun == Array(0..<(4 + LooksAhead.waitingLimit)))
+    for _ in 0..<(4 + CachePreloads.waitingLimit) { looks.endFirst() }
+    #expect(looks.begun == Array(0..<(4 + CachePreloads.waitingLimit)))
   }
 }

@@ -64,7 +64,7 @@ struct EffectRunner: Sendable {
       let transfer = owner.environment.client.start(request, receiver: receiver)
       owner.note(.sentAs(transfer), of: segment.id)
     }
-    if !actions.checks.isEmpty { PieceVerifier(owner: owner).hash(actions.checks) }
+    if !actions.checks.isEmpty { PieceHasher(owner: owner).hash(actions.checks) }
     if let delay = actions.retryAfter {
       owner.environment.client.schedule(after: delay) { [weak owner] in
         owner?.change { $0.plan(now: .now, into: &$1) }

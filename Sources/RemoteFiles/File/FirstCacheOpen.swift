@@ -5,7 +5,7 @@ internal import RangeCache
 internal import Synchronization
 
 /// The first look into the cache for a file, which may wait for the disk.
-struct FirstLook: Sendable {
+struct FirstCacheOpen: Sendable {
   let file: any ProbedFile
 
   private var context: FileContext { file.context }
@@ -49,7 +49,7 @@ struct FirstLook: Sendable {
   ///
   /// Does nothing if descriptors are short.
   func performAhead() {
-    environment.looksAhead.perform { [self] ended in
+    environment.cachePreloads.perform { [self] ended in
       let mustLook = state.withLock { state -> Bool in
         guard case .none = state.look else { return false }
         state.look = .underWay([])
@@ -61,7 +61,7 @@ struct FirstLook: Sendable {
 
   /// Runs a look, and then `ended`.
   private func runLook(isAhead: Bool, _ ended: @escaping @Sendable () -> Void) {
-    environment.looks.perform { [self] in
+    environment.cacheOpens.perform { [self] in
       defer { ended() }
       if isAhead, !environment.cache.hasSpareDescriptors, abandonLook() { return }
       let found = lookIntoCache()

@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// Bytes that are in the cache file, but in no record, become present if their hash matches the
 /// list. A crash loses the bytes that are not in the record.
-struct PieceVerifier: Sendable {
+struct PieceHasher: Sendable {
   let owner: RemoteVersion
 
   /// Ensures that a piece is recorded only once; used on the storage queue.

@@ -40,7 +40,7 @@ struct VersionHandles: Sendable {
       return answer(.success(nil))
     }
     let pending = PendingAnswer(answer)
-    owner.environment.looks.perform(isRepeated: isRepeated) { [self] in
+    owner.environment.cacheOpens.perform(isRepeated: isRepeated) { [self] in
       owner.state.withLock { $0.isLookQueued = false }
       loadForHandle(pending)
     } late: {
@@ -107,7 +107,7 @@ struct VersionHandles: Sendable {
       return true
     }
     guard isDue else { return }
-    owner.environment.looks.perform { [self] in
+    owner.environment.cacheOpens.perform { [self] in
       owner.state.withLock { $0.isLookQueued = false }
       // The reader may have closed the file.
       guard owner.hasHandles else { return }

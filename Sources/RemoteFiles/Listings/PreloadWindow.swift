@@ -1,9 +1,10 @@
-/// How far the cache has been looked into for a program that looks up names in order, as `ls -l`
+/// How far cache entries have been opened for a program that looks up names in order, as `ls -l`
 /// does.
 ///
-/// Without it, each name of such a walk waits for its own look, on another thread.
-struct LookAhead {
-  /// How many names ahead the looks reach at most.
+/// Without it, each name of such a walk waits for the opening of its own cache entry, on another
+/// thread.
+struct PreloadWindow {
+  /// How many names ahead cache entries are opened at most.
   static let distance = 64
 
   /// The index after the name that was looked up last.
@@ -13,7 +14,7 @@ struct LookAhead {
 
   /// Takes note of a lookup of the name at `index` of `count`.
   ///
-  /// - Returns: the names to look into the cache for now; empty unless the previous lookup was of
+  /// - Returns: the names whose cache entries to open now; empty unless the previous lookup was of
   ///   the previous name.
   mutating func names(from index: Int, of count: Int) -> Range<Int> {
     let isInOrder = index > 0 && index == next

@@ -3,7 +3,7 @@ import Glibc
 import LinuxSystem
 
 /// Whether the process of a mount serves it.
-enum MountState: String {
+enum MountHealth: String {
   case ok
   /// The process has ended.
   case dead
