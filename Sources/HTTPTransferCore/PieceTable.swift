@@ -52,16 +52,12 @@ package struct PieceTable: Sendable {
   /// The bytes of whole pieces that no server is left for.
   private var lostBytes = ExtentSet()
   private var lastTicket = 0
-  /// How many pieces each server has had a part in that were wrong with it and right without it.
+  /// How many pieces each server has had a part in that were wrong with it and right without it:
+  /// such a server is asked alone for the next one, which shows whether it sends wrong bytes.
   private var eliminations: [Int: Int] = [:]
 
   /// How often the only server left may send a wrong piece.
   package static let attemptLimit = 2
-
-  /// How many eliminations show that a server sends wrong bytes.
-  ///
-  /// One does not: another contributor may have sent a wrong byte only once.
-  package static let eliminationLimit = 2
 
   /// Stands for the unknown origin of bytes, such as those of an earlier run.
   package static let unknownServer = -1
@@ -250,9 +246,9 @@ package struct PieceTable: Sendable {
 
   /// The server that certainly sent wrong bytes, according to `check`.
   ///
-  /// That is the only contributor of a wrong piece. If several servers contributed a wrong piece,
-  /// it is the only one of them without a part in the right piece, after ``eliminationLimit`` such
-  /// pieces.
+  /// That is the only contributor of a wrong piece. If several servers contributed, nothing is
+  /// certain: a server that sends the piece right when it is asked alone may have sent it wrong
+  /// before.
   ///
   /// - Parameters:
   ///   - check: the check.
@@ -260,13 +256,7 @@ package struct PieceTable: Sendable {
   ///   - trusted: the servers that have not been refused.
   /// - Returns: nil if no server can be blamed, or no other server could be asked instead.
   package func culprit(of check: Check, matches: Bool, trusted: [Int]) -> Int? {
-    guard isCurrent(check), let piece = pieces[check.piece] else { return nil }
-    if matches {
-      guard let eliminated = Self.eliminated(by: piece), trusted.contains(eliminated),
-        trusted.count > 1, eliminations[eliminated, default: 0] + 1 >= Self.eliminationLimit
-      else { return nil }
-      return eliminated
-    }
+    guard !matches, isCurrent(check), let piece = pieces[check.piece] else { return nil }
     guard let only = Self.only(of: piece.contributors), trusted.contains(only) else { return nil }
     return Self.hasOthers(than: only, for: piece, among: trusted) ? only : nil
   }
@@ -294,13 +284,28 @@ package struct PieceTable: Sendable {
 
   /// The servers to avoid for a piece that was wrong, while another server is left.
   package func excluded(fromPiece index: Int) -> Set<Int> {
-    Set(pieces[index]?.failures.keys.map { $0 } ?? [])
+    guard let piece = pieces[index] else { return [] }
+    let failed = Set(piece.failures.keys)
+    let candidates = piece.suspected.subtracting(failed)
+    let doubtful = candidates.max {
+      (eliminations[$0, default: 0], $0) < (eliminations[$1, default: 0], $1)
+    }
+    guard let doubtful, eliminations[doubtful, default: 0] > 0 else { return failed }
+    return failed.union(candidates.subtracting([doubtful]))
   }
 
   /// The pieces that were wrong and are to be fetched from one server alone, ascending.
   package var suspects: some Sequence<Int> {
     suspectBytes.extents.lazy.flatMap { [hashes] in hashes.pieces(touching: $0) }
   }
+
+  /// Those of ``suspects`` with bytes in `range`, ascending.
+  package func suspects(in range: ByteRange) -> some Sequence<Int> {
+    suspectBytes.runs(in: range).lazy.flatMap { [hashes] in hashes.pieces(touching: $0) }
+  }
+
+  /// Whether there are ``suspects``.
+  package var hasSuspects: Bool { !suspectBytes.isEmpty }
 
   /// Whether a piece is one of ``suspects``.
   package func isSuspect(piece index: Int) -> Bool {
@@ -340,9 +345,17 @@ package struct PieceTable: Sendable {
 
   /// Makes lost pieces available for another attempt by a later reader: servers may have been
   /// repaired.
+  ///
+  /// Bytes of them that have arrived, and the checks of these bytes, stay.
   package mutating func forgive() {
     for extent in lostBytes.extents {
-      for index in hashes.pieces(touching: extent) { pieces[index] = nil }
+      for index in hashes.pieces(touching: extent) {
+        guard let piece = pieces[index], !piece.contributors.isEmpty else {
+          pieces[index] = nil
+          continue
+        }
+        pieces[index] = Piece(contributors: piece.contributors, ticket: piece.ticket)
+      }
     }
     lostBytes = ExtentSet()
   }

@@ -166,21 +166,23 @@ import Testing
   }
 
   @Test(
-    "Of several servers that sent a wrong piece, the one without a part in the right one is the culprit, the second time"
-  )
-  func deduction() throws {
-    let two = try broughtAgain(after: [0, 1, PieceTable.unknownServer], by: 0)
-    #expect(two.table.culprit(of: two.check, matches: true, trusted: [0, 1, 2]) == nil)
-    let one = try broughtAgain(after: [0, 1, 2], by: 0)
-    #expect(one.table.culprit(of: one.check, matches: true, trusted: [0, 1, 2]) == nil)
-    // The first time, server 1 may have sent a wrong byte once.
-    var once = try broughtAgain(after: [1, 2], by: 1)
-    #expect(once.table.culprit(of: once.check, matches: true, trusted: [0, 1, 2]) == nil)
-    #expect(once.table.settle(once.check, matches: true, trusted: [0, 1, 2]) == .verified)
-    let sure = try broughtAgain(after: [1, 2], by: 1, in: once.table)
-    #expect(sure.table.culprit(of: sure.check, matches: true, trusted: [0, 1, 2]) == 2)
-    // The server was refused for another reason meanwhile.
-    #expect(sure.table.culprit(of: sure.check, matches: true, trusted: [0, 1]) == nil)
+    "A server without a part in the right piece is asked alone for the next one, and not blamed")
+  func suspicion() throws {
+    let trusted = [0, 1, 2]
+    // Server 1 sends the piece right when it is asked alone, as a server that lies would.
+    var (table, check) = try broughtAgain(after: [1, 2], by: 1)
+    for _ in 0..<3 {
+      #expect(table.culprit(of: check, matches: true, trusted: trusted) == nil)
+      #expect(table.settle(check, matches: true, trusted: trusted) == .verified)
+      // The next piece that both have brought shows whether server 2 sends wrong bytes.
+      _ = table.note(0..<30, from: 1, extents: ExtentSet())
+      let shared = try #require(table.note(30..<100, from: 2, extents: ExtentSet()).checks.first)
+      #expect(table.settle(shared, matches: false, trusted: trusted) == .mismatch)
+      #expect(table.excluded(fromPiece: 0) == [1])
+      _ = table.restart(piece: 0, by: 7)
+      check = try #require(
+        table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
+    }
   }
 
   @Test(
@@ -260,6 +262,30 @@ import Testing
     #expect(!table.isWanting(extents: ExtentSet([100..<950])))
     table.forgive()
     #expect(!table.isLost(0..<100))
+  }
+
+  @Test("Bytes of a lost piece that have arrived, and their check, outlive the next attempt")
+  func forgivenWithBytes() throws {
+    var table = try table()
+    func lose() throws {
+      for _ in 0..<2 {
+        let check = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+        _ = table.settle(check, matches: false, trusted: [0])
+      }
+      #expect(table.isLost(0..<100))
+    }
+    try lose()
+    let check = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+    table.forgive()
+    #expect(table.settle(check, matches: true, trusted: [0]) == .verified)
+    #expect(table.holes(in: 0..<100, extents: ExtentSet()) == [0..<100])
+
+    // A half of another server: no one is to blame for the whole.
+    try lose()
+    _ = table.note(0..<50, from: 1, extents: ExtentSet())
+    table.forgive()
+    let half = try #require(table.note(50..<100, from: 0, extents: ExtentSet()).checks.first)
+    #expect(table.culprit(of: half, matches: false, trusted: [0, 1]) == nil)
   }
 
   @Test("Hashes of another number of pieces are refused")

@@ -44,6 +44,35 @@ import Testing
     return actions
   }
 
+  @Test("Very many wrong pieces, which nobody waits for, cost no more than their number")
+  func manyWrongPieces() throws {
+    /// The time to find that so many pieces are wrong.
+    func time(of count: Int) throws -> Duration {
+      var state = try state(pieces: count)
+      let segment = try #require(park(0..<4096, in: &state).starts.first)
+      state.setMirror(0, of: segment.id)
+      let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+      state.removeSegment(segment.id)
+      _ = settle(check, matches: false, trusted: [0], in: &state)
+      var actions = VersionActions()
+      let stream = state.addSegment(
+        PlannedRequest(range: Self.piece..<Self.piece * Int64(count)), now: start)
+      var checks: [PieceTable.Check] = []
+      for index in 1..<Int64(count) {
+        let range = index * Self.piece..<(index + 1) * Self.piece
+        checks += store(range, of: stream, in: &state).checks
+      }
+      #expect(checks.count == count - 1)
+      return ContinuousClock().measure {
+        for check in checks {
+          _ = state.settle(check, matches: false, trusted: [0], now: start, into: &actions)
+        }
+      }
+    }
+    let (few, many) = (try time(of: 500), try time(of: 4000))
+    #expect(many < few * 8 * 4, "\(few) for 500, \(many) for 4000")
+  }
+
   @Test("A read asks for its whole piece, and sees it when its hash is right, not before")
   func wholePiece() throws {
     var state = try state()

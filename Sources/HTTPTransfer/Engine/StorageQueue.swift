@@ -67,8 +67,10 @@ package final class StorageQueue: Sendable {
     var headSince: ContinuousClock.Instant?
     /// Whether the head has taken too long and has not ended yet.
     var isStuck = false
-    /// The jobs that can be done without the disk and have not ended, in order.
-    var jobs: [Job] = []
+    /// The jobs that can be done without the disk and have not ended, by their numbers.
+    var jobs: [Int: Job] = [:]
+    /// The number of the last job.
+    var lastJob = 0
     /// The number of jobs that are being done without the disk.
     var diversionCount = 0
   }
@@ -131,16 +133,17 @@ package final class StorageQueue: Sendable {
   }
 
   private func add(_ job: Job) {
-    let isStuck = state.withLock { state in
+    let (number, isStuck) = state.withLock { state in
       if job.isBuffer { state.bufferCount += 1 }
+      state.lastJob += 1
       if state.isStuck, job.claim() {
         state.diversionCount += 1
-        return true
+        return (state.lastJob, true)
       }
-      state.jobs.append(job)
-      return false
+      state.jobs[state.lastJob] = job
+      return (state.lastJob, false)
     }
-    if isStuck { return divert(job) }
+    if isStuck { return divert(job, number) }
     queue.async { [self] in
       // Earlier jobs that bypass the disk reach memory within a moment: wait for them.
       if state.withLock({ $0.diversionCount > 0 }) { memoryQueue.sync {} }
@@ -152,7 +155,7 @@ package final class StorageQueue: Sendable {
       // The outcome answers reads, which may wait for the disk, too. Only one thread writes to
       // memory.
       run { if !outcome() { memoryQueue.sync { job.workWithoutDisk() } } }
-      ended(job)
+      ended(job, number)
     }
   }
 
@@ -170,29 +173,29 @@ package final class StorageQueue: Sendable {
 
   /// Checks whether the disk is stalled; if so, waiting jobs are done without it.
   package func divertIfStuck(now: ContinuousClock.Instant) {
-    let jobs = state.withLock { state -> [Job] in
+    let jobs = state.withLock { state -> [(number: Int, job: Job)] in
       guard !state.isStuck, let since = state.headSince, now - since > Self.timeout else {
         return []
       }
       state.isStuck = true
-      let jobs = state.jobs.filter { $0.claim() }
+      let jobs = state.jobs.filter { $0.value.claim() }.sorted { $0.key < $1.key }
       state.diversionCount += jobs.count
-      return jobs
+      return jobs.map { ($0.key, $0.value) }
     }
-    for job in jobs { divert(job) }
+    for (number, job) in jobs { divert(job, number) }
   }
 
-  private func divert(_ job: Job) {
+  private func divert(_ job: Job, _ number: Int) {
     memoryQueue.async { [self] in
       job.workWithoutDisk()
       state.withLock { $0.diversionCount -= 1 }
-      ended(job)
+      ended(job, number)
     }
   }
 
-  private func ended(_ job: Job) {
+  private func ended(_ job: Job, _ number: Int) {
     let resumed = state.withLock { state -> [@Sendable () -> Void] in
-      state.jobs.removeAll { $0 === job }
+      state.jobs[number] = nil
       guard job.isBuffer else { return [] }
       state.bufferCount -= 1
       guard let since = state.fullSince, state.bufferCount <= Self.bufferLimit / 2 else {

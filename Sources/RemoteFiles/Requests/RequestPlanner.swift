@@ -46,27 +46,33 @@ struct RequestPlanner {
   }
 
   /// The next wrong piece to fetch again, from one server alone, so that its origin is known.
+  ///
+  /// A file may have very many wrong pieces, and this is called after each: only those that are
+  /// wanted are looked at.
   func nextSuspect() -> PlannedRequest? {
-    guard let table = content.pieces, requests.segments.count < requests.line.requestLimit
+    guard let table = content.pieces, table.hasSuspects,
+      requests.segments.count < requests.line.requestLimit
     else { return nil }
-    for index in table.suspects {
-      guard !table.isChecking(piece: index),
-        !requests.segments.contains(where: { $0.suspect?.piece == index })
-      else { continue }
-      let range = table.hashes.range(ofPiece: index, length: table.length)
-      // The piece may be present by now: the record of an entry that could not be opened before may
-      // have it.
-      guard !content.extents.holes(in: range).isEmpty,
-        demand.isPrefetching
-          || demand.parked.reads.contains(where: {
-            content.clamped($0.range).overlaps(range)
-          })
-      else { continue }
-      let suspect = Segment.Suspect(
-        piece: index, excludedMirrors: table.excluded(fromPiece: index))
-      return PlannedRequest(range: range, suspect: suspect)
+    let fetched = Set(requests.segments.compactMap { $0.suspect?.piece })
+    func find(in pieces: some Sequence<Int>) -> Int? {
+      pieces.first { index in
+        // The piece may be present by now: the record of an entry that could not be opened before
+        // may have it.
+        !table.isChecking(piece: index) && !fetched.contains(index)
+          && !content.extents.contains(table.hashes.range(ofPiece: index, length: table.length))
+      }
     }
-    return nil
+    let found =
+      demand.isPrefetching
+      ? find(in: table.suspects)
+      : demand.parked.reads.lazy.compactMap {
+        find(in: table.suspects(in: content.clamped($0.range)))
+      }.first
+    guard let index = found else { return nil }
+    return PlannedRequest(
+      range: table.hashes.range(ofPiece: index, length: table.length),
+      suspect: Segment.Suspect(
+        piece: index, excludedMirrors: table.excluded(fromPiece: index)))
   }
 
   /// The stream of the whole, if there is no other way and it is wanted.
