@@ -29,16 +29,19 @@ package final class CacheDirectory: Sendable {
   /// A process that becomes a daemon must fork before this call, because the lock names the
   /// process.
   ///
-  /// - Throws: ``CacheError/Code/inUse(pid:)`` if another process, or another object of this one,
-  ///   holds it; ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link, belongs to
-  ///   another user, or is accessible to others and holds files that are not a cache's.
-  package convenience init(path: String) throws(CacheError) {
-    try self.init(path: path, bootID: ProcessCalls.bootID())
+  /// - Parameters:
+  ///   - path: the directory.
+  ///   - mountpoint: the mount point that it serves, for the errors of other processes.
+  /// - Throws: ``CacheError/Code/inUse(pid:mountpoint:)`` if another process, or another object of
+  ///   this one, holds it; ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link,
+  ///   belongs to another user, or is accessible to others and holds files that are not a cache's.
+  package convenience init(path: String, mountpoint: String? = nil) throws(CacheError) {
+    try self.init(path: path, mountpoint: mountpoint, bootID: ProcessCalls.bootID())
   }
 
-  /// Like ``init(path:)``, with the given boot identifier.
-  init(path: String, bootID: String?) throws(CacheError) {
-    let root = try CacheRoot(path: path)
+  /// Like ``init(path:mountpoint:)``, with the given boot identifier.
+  init(path: String, mountpoint: String? = nil, bootID: String?) throws(CacheError) {
+    let root = try CacheRoot(path: path, mountpoint: mountpoint)
     context = CacheContext(root, bootID: bootID)
     pins = PinnedKeys(root)
     notes = CacheNotes(root)

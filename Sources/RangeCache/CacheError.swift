@@ -6,7 +6,7 @@ package struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of an error, for decisions.
   package enum Code: Hashable, Sendable {
     /// Another mount holds the cache directory; its process identifier if it could be read.
-    case inUse(pid: Int32?)
+    case inUse(pid: Int32?, mountpoint: String?)
     /// There is no directory, or it holds no cache of this format version.
     case notACache
     /// The directory cannot be trusted with private data.
@@ -91,9 +91,10 @@ package struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
 
   private var explanation: String {
     switch code {
-    case .inUse(let pid):
+    case .inUse(let pid, let mountpoint):
       "the cache is in use by " + (pid.map { "process \($0)" } ?? "another process")
-        + "; unmount it or choose another cache directory"
+        + (mountpoint.map { ", mounted at \($0)" } ?? "")
+        + "; unmount it, or name another directory with --cache-dir"
     case .notACache:
       "no cache is here; name the directory that a mount uses with --cache-dir"
     case .unsafeDirectory(.symbolicLink):

@@ -45,15 +45,18 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
   /// The origin of the failed hop; nil if the failure does not concern a connection.
   let origin: String?
+  /// Whether that origin could not be reached.
+  let isUnreachable: Bool
 
   package init(_ code: Code, _ reason: String) {
-    self.init(code, reason, origin: nil)
+    self.init(code, reason, origin: nil, isUnreachable: false)
   }
 
-  init(_ code: Code, _ reason: String, origin: String?) {
+  init(_ code: Code, _ reason: String, origin: String?, isUnreachable: Bool) {
     self.code = code
     self.reason = reason
     self.origin = origin
+    self.isUnreachable = isUnreachable
   }
 
   package var description: String { reason }
@@ -90,7 +93,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
       case .malformedResponse: .invalidResponse
       case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: .refused
       }
-    self.init(code, error.description, origin: error.url.origin)
+    self.init(
+      code, error.description, origin: error.url.origin, isUnreachable: error.isUnreachable)
   }
 
   /// The error for a response that does not answer the request.

@@ -39,7 +39,7 @@ extension TransferTests {
 
     @Test(
       "A hedge that is refused where redirects begin leaves the way to be found by others",
-      .timeLimit(.minutes(1)))
+      .timeLimit(.minutes(5)))
     func refusedAtItsListedURL() async throws {
       let file = ServedFile(byteCount: 64 << 20)
       let expiry = (Date.now.timeIntervalSince1970 + 6).rounded(.down)

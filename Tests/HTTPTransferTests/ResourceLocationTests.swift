@@ -54,6 +54,37 @@ import Testing
     #expect(location.current == second)
   }
 
+  @Test("A target of redirects is left when it cannot be reached, but not when it is new")
+  func unreachableTarget() throws {
+    let (listed, target) = (try url("h/a"), try url("cdn/a"))
+    var location = ResourceLocation(listed: listed)
+    let isMoved = location.recordFailure(of: listed, now: start)
+    #expect(!isMoved)
+    answer(&location, from: target, asked: listed, after: 0)
+    let moved = location.recordFailure(of: target, now: start + .milliseconds(500))
+    #expect(!moved && location.current == target)
+    let later = location.recordFailure(of: target, now: start + .seconds(2))
+    #expect(later && location.current == listed)
+    // Other requests that were sent there.
+    let other = location.recordFailure(of: target, now: start + .seconds(2))
+    #expect(other)
+    let own = location.recordFailure(of: listed, now: start + .seconds(2))
+    #expect(!own)
+  }
+
+  @Test("The signer makes another URL if its last one cannot be reached, every five seconds")
+  func unreachableSigned() throws {
+    let (listed, signed) = (try url("h/a"), try url("s/a"))
+    var location = ResourceLocation(listed: listed, isSigned: true)
+    location.recordSigned(signed, now: start, sinceEpoch: epoch)
+    let soon = location.recordFailure(of: signed, now: start + .seconds(4))
+    #expect(!soon && location.base == signed)
+    let late = location.recordFailure(of: signed, now: start + .seconds(5))
+    #expect(late && location.base == nil)
+    let isAsked = location.takeSignerTurn(now: start + .seconds(5))
+    #expect(isAsked)
+  }
+
   @Test("A new URL that has served one and refuses another finds them too many")
   func tooMany() throws {
     let (listed, target) = (try url("h/a"), try url("cdn/a"))

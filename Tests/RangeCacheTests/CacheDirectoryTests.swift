@@ -30,7 +30,7 @@ import Testing
   func lock() throws {
     do {
       let first = try CacheDirectory(path: cachePath)
-      #expect(code(cachePath) == .inUse(pid: getpid()))
+      #expect(code(cachePath) == .inUse(pid: getpid(), mountpoint: nil))
       _ = first
     }
     #expect(code(cachePath) == nil)
@@ -40,7 +40,7 @@ import Testing
   func lockHeldByEntry() throws {
     var entry: CacheEntry? = try CacheDirectory(path: cachePath).createEntry(
       CacheKey("a"), version: ContentVersion(), source: "")
-    #expect(code(cachePath) == .inUse(pid: getpid()))
+    #expect(code(cachePath) == .inUse(pid: getpid(), mountpoint: nil))
     _ = entry?.key
     entry = nil
     #expect(code(cachePath) == nil)
@@ -61,7 +61,7 @@ import Testing
     try child.run()
     // The line shows that the lock is taken.
     _ = try output.fileHandleForReading.read(upToCount: 1)
-    #expect(code(cachePath) == .inUse(pid: 4242))
+    #expect(code(cachePath) == .inUse(pid: 4242, mountpoint: nil))
     try input.fileHandleForWriting.close()
     child.waitUntilExit()
     #expect(code(cachePath) == nil)
@@ -276,8 +276,9 @@ import Testing
   @Test("An error says what and what to do in one line")
   func descriptions() {
     #expect(
-      CacheError(code: .inUse(pid: 7), path: "/c").description
-        == "/c: the cache is in use by process 7; unmount it or choose another cache directory")
+      CacheError(code: .inUse(pid: 7, mountpoint: "/m"), path: "/c").description
+        == "/c: the cache is in use by process 7, mounted at /m; unmount it, or name another "
+        + "directory with --cache-dir")
     let full = CacheError(ErrorNumber(rawValue: ENOSPC), path: "/c/x")
     #expect(full.code == .noSpace)
     #expect(full.description.contains("No space left on device"))

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 import Testing
@@ -19,7 +20,10 @@ import Testing
     _ origin: String = "http://a", _ code: FileError.Code = .unreachable, at seconds: Int
   ) -> Bool {
     outages.record(
-      FileError(code, "reason", origin: origin), now: start + .seconds(seconds))
+      FileError(
+        code, "reason", origin: origin,
+        isUnreachable: code == .unreachable || code == .disconnected || code == .timedOut),
+      now: start + .seconds(seconds))
   }
 
   private func mayAsk(_ origin: String = "http://a", at seconds: Double) -> Bool {
@@ -69,7 +73,8 @@ import Testing
 
   @Test("Other failures are no outage")
   func others() {
-    for code in FileError.Code.allCases where code != .unreachable && code != .disconnected {
+    for code in FileError.Code.allCases
+    where ![.unreachable, .disconnected, .timedOut].contains(code) {
       for second in stride(from: 0, through: 80, by: 20) {
         #expect(!fail("http://\(code)", code, at: second))
       }
@@ -95,6 +100,23 @@ import Testing
     }
     outages.recordContact(asked: asked, reached: reached)
     #expect(!outages.isGone("http://a") && !outages.isGone("http://b"))
+  }
+
+  @Test("A host that accepts no connection in time is gone, too, and reads of it fail with EIO")
+  func silentHost() {
+    for second in [0, 20, 40] { #expect(!fail("http://a", .timedOut, at: second)) }
+    #expect(fail("http://a", .timedOut, at: 60))
+    #expect(outages.refusal(of: "http://a", now: start + .seconds(60)) == nil)
+    #expect(outages.refusal(of: "http://a", now: start + .seconds(60))?.readErrno == EIO)
+  }
+
+  @Test("The time for which the process was suspended does not count")
+  func suspension() {
+    #expect(!fail(at: 0))
+    outages.postpone(by: .seconds(100))
+    #expect(!fail(at: 110))
+    #expect(!fail(at: 130))
+    #expect(fail(at: 159))
   }
 
   @Test("The number of remembered origins is bounded")

@@ -69,6 +69,10 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether no server answered at ``url``: if redirects have led there, they may lead elsewhere by
+  /// now.
+  package var mayHaveMoved: Bool { isUnreachable || code == .timedOut }
+
   package var description: String {
     detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
   }

@@ -115,6 +115,27 @@ package struct ResourceLocation: Sendable {
     return !isSigned && asked == listed ? .final : .expired
   }
 
+  /// Records that no server answered the request to `asked`, or that the server cannot serve now.
+  ///
+  /// The bytes may have moved: redirects are followed again, or the signer makes another URL.
+  ///
+  /// - Returns: whether the next request goes to another URL than `asked`.
+  package mutating func recordFailure(of asked: RemoteURL, now: ContinuousClock.Instant) -> Bool {
+    if let target, asked == target.url {
+      // It has just been learned, so the redirects would lead there again.
+      if target.isNewAndGood(now: now) { return false }
+      self.target = nil
+      return true
+    }
+    if isSigned, let signed, asked == signed.url {
+      guard signed.isOld(now: now) else { return false }
+      self.signed = nil
+      target = nil
+      return true
+    }
+    return asked != base
+  }
+
   private mutating func countedRenewal() -> Refusal {
     fruitlessCount += 1
     guard fruitlessCount > Self.fruitlessLimit else { return .expired }
@@ -151,6 +172,9 @@ private struct ExpiringURL: Sendable {
   /// A URL that served is assumed not to have expired this soon after it was learned.
   private static let minimumLife = Duration.seconds(1)
 
+  /// The minimum time between two runs of the signer while its URLs cannot be reached.
+  private static let signerInterval = Duration.seconds(5)
+
   init(_ url: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration) {
     self.url = url
     learnedAt = now
@@ -164,6 +188,9 @@ private struct ExpiringURL: Sendable {
   func isNewAndGood(now: ContinuousClock.Instant) -> Bool {
     hasServed && now - learnedAt < Self.minimumLife
   }
+
+  /// Whether another run of the signer may lead elsewhere.
+  func isOld(now: ContinuousClock.Instant) -> Bool { now - learnedAt >= Self.signerInterval }
 
   /// Whether it is time for a renewal; true only once.
   mutating func takeRenewal(now: ContinuousClock.Instant) -> Bool {

@@ -45,6 +45,7 @@ final class SegmentEnds: @unchecked Sendable {
     case .fail(let error):
       return retries.failOver(id, error, after: nil, from: mirror) ?? .fail(error)
     case .retry(let error, let delay):
+      recordFailure(error, of: exchange)
       return retries.retry(id, error, after: delay, from: mirror)
     case .expired(let error): return retries.askElsewhere(id, error)
     case .unchanged(let head, let url): return .leaveEarlier(head, from: url)
@@ -68,6 +69,7 @@ final class SegmentEnds: @unchecked Sendable {
       if error.code == .unreadableBody, let failure = fetcher.body?.failure {
         return .fail(failure.error(at: request.url))
       }
+      recordFailure(TransferError(error), of: exchange)
       return retries.retry(id, TransferError(error), after: nil, from: exchange.mirror)
     // The transfer never ends a body deliberately before the segment's end.
     case .stopped where segment.storedEnd < segment.end: return retryCut(exchange)
@@ -108,6 +110,12 @@ final class SegmentEnds: @unchecked Sendable {
       // No request is in flight or planned: the answer brought no bytes.
       return fetcher.hasNothing ? .launch : .wait
     }
+  }
+
+  /// Takes note of a failure after which the bytes may be found elsewhere.
+  private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) {
+    guard error.mayHaveMoved else { return }
+    fetcher.servers.locations.recordFailure(of: exchange.asked, by: exchange.mirror, now: .now)
   }
 
   /// Requests the rest of a part that was shorter than requested.

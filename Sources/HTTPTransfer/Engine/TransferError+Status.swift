@@ -52,6 +52,16 @@ extension TransferError {
       code, url, "\(reason); other mirrors: \(others)", response: response, errno: errno)
   }
 
+  /// Whether no server answered at the URL, or it cannot serve now: if redirects have led there,
+  /// they may lead elsewhere by now.
+  var mayHaveMoved: Bool {
+    switch code {
+    case .unresolvedHost, .connectionRefused, .timedOut: true
+    case .status: status.map { $0 >= 500 } ?? false
+    default: false
+    }
+  }
+
   /// Whether another server may succeed.
   var isOfServer: Bool {
     switch code {

@@ -86,6 +86,12 @@ struct TransferLocations: Sendable {
     return refusal
   }
 
+  /// Records that no server answered a request, or that the server cannot serve now.
+  mutating func recordFailure(of asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant) {
+    let hasMoved = locations[mirror].recordFailure(of: asked, now: now)
+    if locations.count == 1, hasMoved, locations[0].redirected == nil { isLost = true }
+  }
+
   /// Lets another request find the location, because that of the scout has ended.
   mutating func endScout() { scout = nil }
 

@@ -31,7 +31,7 @@ final class TransferMonitor: Sendable {
     state.withLock { $0.progress.bodyByteCount = bodyByteCount }
   }
 
-  // MARK: Cache lookup
+  // MARK: Progress
 
   /// The progress now.
   var progress: TransferProgress {

@@ -49,7 +49,7 @@ public final class Transfer: Sendable, Identifiable {
     room.connect(driver)
   }
 
-  // MARK: Cache lookup
+  // MARK: Progress
 
   /// The current progress.
   public var progress: TransferProgress { monitor.progress }

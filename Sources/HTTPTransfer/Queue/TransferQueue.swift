@@ -84,7 +84,7 @@ public final class TransferQueue: Sendable {
     return transfer
   }
 
-  // MARK: Cache lookup
+  // MARK: Transfers
 
   /// The transfers in the order in which they were added.
   public var transfers: [Transfer] {

@@ -13,12 +13,12 @@ final class CacheRoot: Sendable {
   static let versionName = "v1"
   static let filesName = "files"
 
-  init(path: String) throws(CacheError) {
+  init(path: String, mountpoint: String?) throws(CacheError) {
     var path = path
     while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
     let directory = try PrivateDirectory.open(path: path, marker: Self.versionName)
-    lock = try DirectoryLock(in: directory, path: path)
+    lock = try DirectoryLock(in: directory, path: path, mountpoint: mountpoint)
     let versionPath = path + "/" + Self.versionName
     version = try PrivateDirectory.open(
       Self.versionName, creatingIn: directory, path: versionPath)

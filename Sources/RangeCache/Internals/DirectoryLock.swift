@@ -3,7 +3,8 @@ import LinuxSystem
 
 /// The lock on a cache directory, which one process at a time holds (`flock(2)`).
 ///
-/// The locked file contains the process identifier. The kernel releases the lock when the process
+/// The locked file contains the process identifier, and on a second line the mount point, if there
+/// is one. The kernel releases the lock when the process
 /// dies, however it dies.
 struct DirectoryLock: ~Copyable {
   static let name = "lock"
@@ -15,9 +16,10 @@ struct DirectoryLock: ~Copyable {
   /// - Parameters:
   ///   - directory: the cache directory.
   ///   - path: its path, for errors.
-  /// - Throws: ``CacheError/Code/inUse(pid:)`` if another descriptor holds the lock.
-  init(in directory: Descriptor, path: String) throws(CacheError) {
-    let heldBy: Int32?
+  ///   - mountpoint: the mount point that the cache serves, for the errors of others.
+  /// - Throws: ``CacheError/Code/inUse(pid:mountpoint:)`` if another descriptor holds the lock.
+  init(in directory: Descriptor, path: String, mountpoint: String?) throws(CacheError) {
+    let holder: (processID: Int32?, mountpoint: String?)
     do throws(ErrorNumber) {
       let (file, isWritable) = try Self.open(in: directory)
       if try SystemCalls.lockExclusively(file.rawValue) {
@@ -27,16 +29,18 @@ struct DirectoryLock: ~Copyable {
           // failing disk can still be read.
           try? SystemCalls.truncate(file.rawValue, to: 0)
           try? SystemCalls.write(
-            file.rawValue, Array("\(ProcessCalls.processID)\n".utf8), at: 0)
+            file.rawValue,
+            Array("\(ProcessCalls.processID)\n\(mountpoint.map { "\($0)\n" } ?? "")".utf8), at: 0)
         }
         self.file = file
         return
       }
-      heldBy = Self.processID(in: file)
+      holder = Self.holder(in: file)
     } catch {
       throw CacheError(error, path: path + "/" + Self.name)
     }
-    throw CacheError(code: .inUse(pid: heldBy), path: path)
+    throw CacheError(
+      code: .inUse(pid: holder.processID, mountpoint: holder.mountpoint), path: path)
   }
 
   deinit {
@@ -60,11 +64,16 @@ struct DirectoryLock: ~Copyable {
   }
 
   /// The process identifier in the locked file; nil if there is none.
-  static func processID(in file: Descriptor) -> Int32? {
-    var bytes = [UInt8](repeating: 0, count: 32)
+  static func processID(in file: Descriptor) -> Int32? { holder(in: file).processID }
+
+  /// What the locked file says about its holder.
+  private static func holder(in file: Descriptor) -> (processID: Int32?, mountpoint: String?) {
+    // A path has at most 4,096 bytes (PATH_MAX).
+    var bytes = [UInt8](repeating: 0, count: 4200)
     let count = (try? SystemCalls.read(file.rawValue, into: &bytes, at: 0)) ?? 0
-    let digits = bytes.prefix(count).prefix { $0 != UInt8(ascii: "\n") }
-    return Int32(String(decoding: digits, as: UTF8.self))
+    let lines = bytes.prefix(count).split(separator: UInt8(ascii: "\n"))
+      .map { String(decoding: $0, as: UTF8.self) }
+    return (lines.first.flatMap { Int32($0) }, lines.count > 1 ? lines[1] : nil)
   }
 
   /// Whether the kernel lists a lock of a process on `file` (`/proc/locks`, proc(5)).

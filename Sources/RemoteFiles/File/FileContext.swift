@@ -50,6 +50,10 @@ final class FileContext: Sendable {
     servers.recordRefusal(of: asked)
   }
 
+  func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {
+    servers.recordFailure(of: asked, mirror: mirror)
+  }
+
   func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
     servers.refusal(verdict, mirror: mirror)
   }

@@ -171,6 +171,20 @@ final class FileServers: Sendable {
     state.withLock { $0.location.recordRefusal(of: asked, now: .now) }
   }
 
+  /// Takes note that no server answered the request to `asked`, or that it cannot serve now.
+  ///
+  /// - Returns: whether the next request to the server `mirror` goes to another URL.
+  func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {
+    mirror == 0 && state.withLock { $0.location.recordFailure(of: asked, now: .now) }
+  }
+
+  /// Takes note that the first server has fallen silent in answers.
+  func recordSilence() {
+    state.withLock { state in
+      if let url = state.location.current { _ = state.location.recordFailure(of: url, now: .now) }
+    }
+  }
+
   /// What a permanent refusal by the server `mirror` means.
   func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
     let error = FileError(verdict)

@@ -52,7 +52,7 @@ final class HostOutages: Sendable {
   /// - Returns: whether the server that failed counts as gone, so that a retry would not help.
   func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
     guard let origin = error.origin else { return false }
-    guard error.code == .unreachable || error.code == .disconnected else {
+    guard error.isUnreachable else {
       if error.provesContact { recordContact(with: origin) }
       return false
     }
@@ -65,7 +65,8 @@ final class HostOutages: Sendable {
       // The server may have been reachable while no request was sent.
       if !outage.isGone, now - outage.seen >= Self.memory { outage.since = now }
       outage.seen = now
-      outage.error = error
+      // Reads of a server that is gone fail with EIO, however its network behaves.
+      outage.error = FileError(.unreachable, error.reason, origin: origin, isUnreachable: true)
       let limit = state.known.contains(origin) ? limit : firstLimit
       // Another attempt would come too late.
       let end = now + FileSettings.unreachableRetryInterval
@@ -105,6 +106,16 @@ final class HostOutages: Sendable {
   /// Whether `origin` has been unreachable for too long.
   func isGone(_ origin: String) -> Bool {
     state.withLock { $0.outages[origin]?.isGone == true }
+  }
+
+  /// Moves all outages by `delay`, during which the process was suspended.
+  func postpone(by delay: Duration) {
+    state.withLock { state in
+      for origin in state.outages.keys {
+        state.outages[origin]?.since += delay
+        state.outages[origin]?.seen += delay
+      }
+    }
   }
 
   /// Why no request may be sent to `origin` now; nil if one may.

@@ -16,6 +16,7 @@ final class MountContext: Sendable {
   let storage: StorageQueue
   /// Opens cache entries for lookups and opens.
   let cacheOpens: CacheOpenQueue
+  let outages: HostOutages
 
   /// Answers reads of many bytes: moving them into the kernel must not delay the next store.
   let replyQueue = DispatchQueue(label: "httpfs.replies")
@@ -47,6 +48,7 @@ final class MountContext: Sendable {
     self.logger = logger
     storage = StorageQueue(client: client)
     cacheOpens = CacheOpenQueue(timeout: settings.cacheTimeout)
+    outages = HostOutages(limit: settings.outageTimeout, firstLimit: settings.firstAnswerTimeout)
   }
 
   /// Runs `work`, which answers reads with `byteCount` bytes.

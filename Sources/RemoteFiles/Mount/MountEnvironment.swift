@@ -22,7 +22,6 @@ final class MountEnvironment: Sendable {
   /// A leaf.
   let hedges = Mutex(HedgeBudget())
   let silentServers = SilentServers()
-  let outages: HostOutages
   let firstBytes = FirstBytes()
   let cachePreloads: CachePreloads
   let pages: PageInvalidator
@@ -42,8 +41,6 @@ final class MountEnvironment: Sendable {
     self.checkpoints = checkpoints
     self.evictor = evictor
     self.wakePrefetcher = wakePrefetcher
-    outages = HostOutages(
-      limit: context.settings.outageTimeout, firstLimit: context.settings.firstAnswerTimeout)
     cachePreloads = CachePreloads(descriptorLimit: context.cache.descriptorLimit)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)
@@ -58,6 +55,7 @@ final class MountEnvironment: Sendable {
   var retryPolicy: RetryPolicy { context.retryPolicy }
   var storage: StorageQueue { context.storage }
   var cacheOpens: CacheOpenQueue { context.cacheOpens }
+  var outages: HostOutages { context.outages }
 
   /// See ``MountContext/reply(byteCount:needsDisk:_:)``.
   func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {

@@ -181,7 +181,7 @@ struct FileProber: Sendable {
   /// It retries only if that may help and there is time.
   func failed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
     guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
-    mirrors?.failed(mirror, error, retryAfter: retryAfter)
+    if error.isOfServer { mirrors?.failed(mirror, error, retryAfter: retryAfter) }
     let isGone = context.recordOutage(error, from: mirror)
     if askNextMirror(id, error, after: mirror) {
       context.recordFailure(error, isRetried: true)

@@ -269,7 +269,11 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   /// Reports the failure of the exchange, or else `failure`.
   private func reportEnd(_ completion: ExchangeCompletion, _ failure: FileError) {
     switch completion {
-    case .failed(let error): report(FileError(error))
+    case .failed(let error):
+      if error.mayHaveMoved, error.url.origin == askedURL.origin {
+        _ = prober.context.recordFailure(of: askedURL, mirror: mirror)
+      }
+      report(FileError(error))
     case .finished, .stopped, .cancelled: report(failure)
     }
   }

@@ -27,6 +27,9 @@ struct EffectRunner: Sendable {
     let actions = effects.actions
     for wait in actions.lengthAnswers { wait.answer() }
     for flush in effects.flushes { owner.environment.client.perform(flush) }
+    if actions.silentMirrors.contains(where: { $0.index == 0 }) {
+      owner.file.servers.recordSilence()
+    }
     if let mirrors = owner.file.mirrors {
       // Before the requests are cancelled and their ranges requested again.
       for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
@@ -43,17 +46,20 @@ struct EffectRunner: Sendable {
     for var segment in actions.starts {
       if let mirrors = owner.file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
       guard let url = owner.home.place(atMirror: segment.mirror) else {
-        let index = segment.mirror
-        owner.file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
+        endMirror(of: segment)
         owner.ends.awaitLocation(segment.id)
         continue
       }
       if let error = owner.environment.outages.refusal(of: url.origin, now: .now) {
-        let id = segment.id
-        owner.file.mirrors?.change { [index = segment.mirror] in
-          $0.ended(index, bytesPerSecond: nil)
+        endMirror(of: segment)
+        let hasMoved = owner.file.recordFailure(of: url, mirror: segment.mirror)
+        owner.environment.client.perform { [owner, id = segment.id] in
+          if hasMoved {
+            owner.ends.awaitLocation(id)
+          } else {
+            owner.ends.failed(id, error)
+          }
         }
-        owner.environment.client.perform { [owner] in owner.ends.failed(id, error) }
         continue
       }
       var request = owner.file.request(
@@ -71,6 +77,13 @@ struct EffectRunner: Sendable {
       }
     }
     if actions.needsWatch || !actions.starts.isEmpty { owner.environment.watch(owner) }
+  }
+
+  /// Frees the place of a request that is not sent.
+  private func endMirror(of segment: Segment) {
+    owner.file.mirrors?.change { [index = segment.mirror] in
+      $0.ended(index, bytesPerSecond: nil)
+    }
   }
 
   /// Answers a waiting read, or lets it wait on if its bytes have been lost.

@@ -63,9 +63,11 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       } else {
         refuse(verdict)
       }
-    case .unavailable(_, let delay):
+    case .unavailable(let status, let delay):
       retryAfter = delay
       failure = FileError(verdict)
+      // The redirects may lead to a server that can serve now.
+      if status >= 500 { _ = version.file.recordFailure(of: asked, mirror: segment.mirror) }
     case .notModified:
       failure = FileError(verdict)
     case .invalid:
@@ -214,6 +216,11 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
+      if error.mayHaveMoved, version.file.recordFailure(of: asked, mirror: segment.mirror),
+        version.file.mirrors?.hasReady(besides: segment.mirror) != true
+      {
+        return version.ends.awaitLocation(segment.id)
+      }
       version.ends.failed(segment.id, FileError(error))
     default:
       version.ends.failed(segment.id, failure, retryAfter: retryAfter)

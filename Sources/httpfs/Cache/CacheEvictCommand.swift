@@ -35,12 +35,10 @@ struct CacheEvictCommand: ParsableCommand {
             + paths.joined(separator: ", "))
       }
       let patterns = try CachePattern.used(names, inCachesAt: paths)
-      try cache.forEachHeld { directory, inventory in
+      try cache.forEachHeld(with: patterns) { directory, inventory in
         if let to { return try evict(from: directory, downTo: to.byteCount) }
-        let files = try CachedFile.selected(by: patterns, in: inventory)
-        if !files.isEmpty || paths.count == 1 {
-          try CacheRemoval(directory).remove(files.map(\.entry))
-        }
+        try CacheRemoval(directory).remove(
+          CachedFile.selected(by: patterns, in: inventory).map(\.entry))
       }
     }
   }

@@ -22,13 +22,26 @@ struct CacheListCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      for path in try cache.paths() {
-        try list(failing { () throws(CacheError) in try CacheInventory(path: path) })
+      var documents: [Document] = []
+      var failure: (any Error)?
+      do {
+        try cache.inspectEach { inventory in
+          let rows = try rows(of: inventory)
+          if json {
+            documents.append(document(of: rows, inventory))
+          } else {
+            try printToStandardOutput(text(of: rows, inventory))
+          }
+        }
+      } catch {
+        failure = error
       }
+      if json { try printJSON(documents) }
+      if let failure { throw failure }
     }
   }
 
-  private func list(_ inventory: CacheInventory) throws(CommandFailure) {
+  private func rows(of inventory: CacheInventory) throws(CommandFailure) -> [Row] {
     let files = try CachedFile.all(in: inventory)
     let pinnedNames = inventory.pinnedNames
     var rows: [Row] = []
@@ -40,8 +53,7 @@ struct CacheListCommand: ParsableCommand {
         Row(
           file: file, presence: presence, isPinned: pinnedNames.contains(file.entry.name)))
     }
-    try printToStandardOutput(
-      json ? try jsonDocument(of: rows, inventory) : text(of: rows, inventory))
+    return rows
   }
 
   /// A file and how much of it is cached.
@@ -101,10 +113,26 @@ struct CacheListCommand: ParsableCommand {
 
   // MARK: JSON
 
-  private func jsonDocument(
-    of rows: [Row], _ inventory: CacheInventory
-  ) throws(CommandFailure) -> [UInt8] {
-    let document = Document(
+  /// Prints one document: that of the named cache, or an object with those of all caches.
+  private func printJSON(_ documents: [Document]) throws(CommandFailure) {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let bytes: [UInt8]
+    do {
+      if cache.cacheDir == nil {
+        bytes = try Array(encoder.encode(["caches": documents]))
+      } else {
+        guard let document = documents.first else { return }
+        bytes = try Array(encoder.encode(document))
+      }
+    } catch {
+      throw CommandFailure("cannot write the cache's files as JSON: \(error)")
+    }
+    try printToStandardOutput(bytes + [UInt8(ascii: "\n")])
+  }
+
+  private func document(of rows: [Row], _ inventory: CacheInventory) -> Document {
+    Document(
       directory: inventory.path, inUseBy: inventory.holder,
       files: rows.map { row in
         var version: ContentVersion?
@@ -116,13 +144,6 @@ struct CacheListCommand: ParsableCommand {
           lastUse: row.file.entry.lastUse.seconds, validator: version?.validatorDescription,
           contentCoding: version?.contentCoding, isPinned: row.isPinned)
       })
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    do {
-      return try Array(encoder.encode(document)) + [UInt8(ascii: "\n")]
-    } catch {
-      throw CommandFailure("cannot write the cache's files as JSON: \(error)")
-    }
   }
 
   private static func state(_ head: StoredHead) -> String {

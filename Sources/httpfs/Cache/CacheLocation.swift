@@ -1,6 +1,7 @@
 import ExtentRecord
 import Glibc
 import HTTPTransferCore
+import SourceList
 
 /// Where caches are without `--cache-dir`: `$XDG_CACHE_HOME/httpfs`, else `~/.cache/httpfs` (XDG
 /// Base Directory Specification); nil if neither is known.
@@ -15,19 +16,20 @@ func defaultCacheDirectory() -> String? {
 /// The cache of a mount of `sources` without `--cache-dir`, below ``defaultCacheDirectory()``.
 ///
 /// The same sources get the same cache, and other sources get another one, so that any number of
-/// mounts run at the same time.
-func defaultCacheDirectory(ofSources sources: [String]) -> String? {
+/// mounts run at the same time. `list`, which they contain, tells lists from standard input apart.
+func defaultCacheDirectory(ofSources sources: [String], list: SourceList) -> String? {
   guard let base = defaultCacheDirectory() else { return nil }
   let identities = sources.map { source -> String in
     // A new signature or password leads to the same bytes.
     if source.contains("://") {
       return (try? RemoteURL(source))?.withoutSignature ?? source
     }
-    guard source != "-", let resolved = realpath(source, nil) else { return source }
+    if source == "-" { return list.entries.map(\.url.withoutSignature).joined(separator: "\n") }
+    guard let resolved = realpath(source, nil) else { return source }
     defer { free(resolved) }
     return String(cString: resolved)
   }
-  let last = identities.last?.prefix { $0 != "?" }.split(separator: "/").last ?? "list"
+  let last = sources.last?.prefix { $0 != "?" }.split(separator: "/").last ?? "list"
   let readable = last.utf8.prefix(48).map { byte -> Character in
     let scalar = Unicode.Scalar(byte)
     let isLetter = scalar.isASCII && scalar.properties.isAlphabetic

@@ -20,22 +20,15 @@ struct CacheOptions: ParsableArguments {
     return [path]
   }
 
-  /// Runs `body` for each cache, opened exclusively; never creates one.
+  /// Runs `body` for each cache.
   ///
-  /// A failure in one of several caches is reported, and the others are still handled.
-  func forEachHeld(
-    _ body: (_ directory: CacheDirectory, _ inventory: CacheInventory) throws -> Void
-  ) throws {
-    let paths = try paths()
+  /// A failure in one of several caches is reported at the end, and the others are still handled.
+  func inspectEach(_ body: (CacheInventory) throws -> Void) throws {
     var failures: [String] = []
     var code: ExitCode?
-    for path in paths {
+    for path in try paths() {
       do {
-        let inventory = try failing { () throws(CacheError) in try CacheInventory(path: path) }
-        let directory = try failing { () throws(CacheError) in
-          try CacheDirectory(path: inventory.path)
-        }
-        try body(directory, inventory)
+        try body(failing { () throws(CacheError) in try CacheInventory(path: path) })
       } catch let failure as CommandFailure {
         failures += failure.messages
       } catch let exit as ExitCode {
@@ -44,6 +37,21 @@ struct CacheOptions: ParsableArguments {
     }
     if !failures.isEmpty { throw CommandFailure(messages: failures) }
     if let code { throw code }
+  }
+
+  /// Runs `body` for each cache that has a file which `patterns` select, or for each if there are
+  /// none, opened exclusively; never creates one.
+  func forEachHeld(
+    with patterns: [CachePattern] = [],
+    _ body: (_ directory: CacheDirectory, _ inventory: CacheInventory) throws -> Void
+  ) throws {
+    try inspectEach { inventory in
+      if !patterns.isEmpty, try CachedFile.selected(by: patterns, in: inventory).isEmpty { return }
+      let directory = try failing { () throws(CacheError) in
+        try CacheDirectory(path: inventory.path)
+      }
+      try body(directory, inventory)
+    }
   }
 }
 

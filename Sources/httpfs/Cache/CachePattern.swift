@@ -26,8 +26,15 @@ struct CachePattern {
     let patterns = names.map(CachePattern.init)
     var idle = patterns
     for path in paths {
-      let files = try CachedFile.all(
-        in: failing { () throws(CacheError) in try CacheInventory(path: path) })
+      let inventory: CacheInventory
+      do throws(CacheError) {
+        inventory = try CacheInventory(path: path)
+      } catch {
+        guard paths.count > 1 else { throw CommandFailure("\(error)") }
+        // The command itself reports a cache that cannot be read.
+        continue
+      }
+      let files = try CachedFile.all(in: inventory)
       idle = idle.filter { pattern in !files.contains { pattern.matches($0) } }
     }
     guard idle.isEmpty else {

@@ -23,7 +23,7 @@ struct CacheVerifyCommand: ParsableCommand {
   func run() throws {
     try reportingFailure {
       let patterns = try CachePattern.used(names, inCachesAt: cache.paths())
-      try cache.forEachHeld { directory, inventory in
+      try cache.forEachHeld(with: patterns) { directory, inventory in
         try verify(directory, inventory, patterns)
       }
     }

@@ -253,7 +253,7 @@ struct MountCommand: ParsableCommand {
     var client = access.configuration
     client.rateLimit = rate.rateLimit?.bytesPerSecond
     let environment = FileEnvironment(
-      client: TransferClient(configuration: client), cache: try openCache(),
+      client: TransferClient(configuration: client), cache: try openCache(for: list, at: directory),
       settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
@@ -411,12 +411,14 @@ struct MountCommand: ParsableCommand {
       userID: uid ?? own.userID, groupID: gid ?? own.groupID, mask: permissionMask.bits)
   }
 
-  private func openCache() throws(CommandFailure) -> CacheDirectory {
-    guard let path = cacheDir ?? defaultCacheDirectory(ofSources: sources) else {
+  private func openCache(
+    for list: SourceList, at mountpoint: String
+  ) throws(CommandFailure) -> CacheDirectory {
+    guard let path = cacheDir ?? defaultCacheDirectory(ofSources: sources, list: list) else {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
     do throws(CacheError) {
-      return try CacheDirectory(path: path)
+      return try CacheDirectory(path: path, mountpoint: mountpoint)
     } catch {
       throw CommandFailure("\(error)")
     }

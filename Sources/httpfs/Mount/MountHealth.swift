@@ -1,39 +1,38 @@
 import Dispatch
-import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Whether the process of a mount serves it.
 enum MountHealth: String {
   case ok
   /// The process has ended.
   case dead
-  /// There is no answer within ``timeoutMilliseconds``.
+  /// There is no answer within ``timeout``.
   case hangs
 
-  private static let timeoutMilliseconds: Int32 = 2000
+  private static let timeout = DispatchTimeInterval.seconds(2)
+
+  /// The answer, which may come late.
+  private final class Answer: Sendable {
+    let group = DispatchGroup()
+    let isDead = Mutex(false)
+  }
 
   /// Asks the mount.
   init(of mount: MountTable.Entry) {
     let mountpoint = mount.mountpoint
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else {
-      self = .ok
-      return
-    }
-    let (answer, question) = (ends[0], ends[1])
-    defer { close(answer) }
+    let answer = Answer()
+    answer.group.enter()
     // Use a separate thread: while there is no answer, it cannot even be killed.
     DispatchQueue.global().async {
-      var isDead: UInt8 = isFUSEMountDead(at: mountpoint) ? 1 : 0
-      _ = write(question, &isDead, 1)
-      close(question)
+      let isDead = isFUSEMountDead(at: mountpoint)
+      answer.isDead.withLock { $0 = isDead }
+      answer.group.leave()
     }
-    var request = pollfd(fd: answer, events: Int16(POLLIN), revents: 0)
-    guard poll(&request, 1, Self.timeoutMilliseconds) == 1 else {
+    guard answer.group.wait(timeout: .now() + Self.timeout) == .success else {
       self = .hangs
       return
     }
-    var isDead: UInt8 = 0
-    self = read(answer, &isDead, 1) == 1 && isDead == 1 ? .dead : .ok
+    self = answer.isDead.withLock { $0 } ? .dead : .ok
   }
 }

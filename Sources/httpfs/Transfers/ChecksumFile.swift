@@ -28,6 +28,8 @@ struct ChecksumFile {
         throw CommandFailure(
           "\(path):\(number): a line is 'HEX  NAME', as sha256sum writes it")
       }
+      // Of several for one name, the strongest counts: its hash is the longest.
+      if let known = checksums[name], known.digest.count > checksum.digest.count { continue }
       checksums[name] = checksum
     }
   }

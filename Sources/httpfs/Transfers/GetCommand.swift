@@ -400,6 +400,8 @@ struct GetCommand: ParsableCommand {
   ) throws {
     guard let entry = entries.first else { return }
     let transfer = client.transfer(request(for: entry, to: .stream(), access, urlCommand))
-    try StandardOutputCopy(transfer, timeLimit: options.maxTime?.duration).run()
+    try StandardOutputCopy(
+      transfer, timeLimit: options.maxTime?.duration, onAbandon: { urlCommand?.end() }
+    ).run()
   }
 }

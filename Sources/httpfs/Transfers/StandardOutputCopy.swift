@@ -16,13 +16,23 @@ final class StandardOutputCopy: Sendable {
   }
 
   private let timeLimit: Duration?
+  private let onAbandon: @Sendable () -> Void
 
   /// - Parameters:
   ///   - transfer: the transfer; its body was not taken yet.
   ///   - timeLimit: how long it may take; nil for no limit.
-  init(_ transfer: Transfer, timeLimit: Duration?) {
+  ///   - onAbandon: called before the process ends while the transfer is still running.
+  init(
+    _ transfer: Transfer, timeLimit: Duration?, onAbandon: @escaping @Sendable () -> Void
+  ) {
     self.transfer = transfer
     self.timeLimit = timeLimit
+    self.onAbandon = onAbandon
+  }
+
+  private func abandon(_ code: Int32) -> Never {
+    onAbandon()
+    _exit(code)
   }
 
   /// Returns when everything is written.
@@ -56,14 +66,14 @@ final class StandardOutputCopy: Sendable {
       }
       if ending == nil, let timeLimit, .now - start >= timeLimit {
         printToStandardError("httpfs: not finished within --max-time")
-        _exit(TransferExit.timeout.rawValue)
+        abandon(TransferExit.timeout.rawValue)
       }
       // The reader of standard output may read nothing.
-      if let ending, let deadline, .now >= deadline { _exit(128 + ending) }
+      if let ending, let deadline, .now >= deadline { abandon(128 + ending) }
       var interval = timespec(tv_sec: 0, tv_nsec: 100_000_000)
       let number = sigtimedwait(&signals, nil, &interval)
       guard number > 0, number != SIGUSR1 else { continue }
-      if ending != nil { _exit(128 + number) }
+      if ending != nil { abandon(128 + number) }
       ending = number
       deadline = .now + TransferRun.cancelTimeout
       transfer.cancel()

@@ -158,7 +158,8 @@ extension RealMounts {
         [try Products.httpfs, "mount", "--cache-dir", mount.cacheDirectory, url]
           + [try sandbox.makeDirectory("second")], within: .seconds(20))
       #expect(result.ending == .exited(1))
-      expectOneLine(result, mentions: [String(mount.process.processID)])
+      expectOneLine(
+        result, mentions: [String(mount.process.processID), mount.mountpoint, "--cache-dir"])
       #expect(MountTable.httpfs(at: sandbox.path("second")) == nil)
     }
 

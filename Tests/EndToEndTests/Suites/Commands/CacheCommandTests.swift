@@ -145,8 +145,8 @@ extension RealMounts {
         #expect(result.ending == .exited(1), "\(arguments)")
         #expect(
           result.error
-            == "httpfs: \(cache.path): the cache is in use by process \(holder); "
-            + "unmount it or choose another cache directory\n")
+            == "httpfs: \(cache.path): the cache is in use by process \(holder), mounted at "
+            + "\(mount.mountpoint); unmount it, or name another directory with --cache-dir\n")
       }
       #expect(try mount.sha256("a.bin") == Self.files[0].digest)
       #expect(try mount.unmount() == .exited(0))

@@ -39,7 +39,7 @@ extension RealMounts {
       let result = try work.run(
         ["mount", "--no-config", "--trace", "list", "http://127.0.0.1:9/a", place],
         within: .seconds(10))
-      expectRefusal(result, work, mentions: "'list' is no trace", leaving: ["list"])
+      expectRefusal(result, work, mentions: "'list' is not a trace", leaving: ["list"])
       #expect(try work.text("list") == "precious\n")
     }
 

@@ -153,6 +153,66 @@ extension RealMounts {
       }
     }
 
+    @Test
+    func `each list from standard input has a cache of its own, and a bad one stops no command`()
+      throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let names = ["a.bin", "b.bin"]
+      for name in names {
+        let list = try home.sandbox.write(
+          origin.url(name, length: 1000, seed: 1) + "\n", to: "\(name).list")
+        let place = try home.sandbox.makeDirectory("m-\(name)")
+        let result = try EndToEndTests.run(
+          ["sh", "-c", "exec \"$0\" mount --daemon - \"$1\" < \"$2\"", try Products.httpfs, place]
+            + [list], environment: home.environment, within: .seconds(60))
+        #expect(result.succeeded, "\(result.error)")
+        _ = try digest(of: "\(place)/\(name)")
+      }
+      // The mounts of the same source have one cache, and the message says where it is used.
+      let place = home.sandbox.path("m-a.bin")
+      let second = try home.run(
+        "mount", "--cache-dir", home.sandbox.path("c"), origin.fileURL("x"), place)
+      #expect(second.ending == .exited(1))
+      let caches = home.sandbox.path(".cache/httpfs/mounts")
+      try FileManager.default.createDirectory(
+        atPath: "\(caches)/bad/v1", withIntermediateDirectories: true)
+      let listed = try home.run("cache", "ls", "--json")
+      let json = try JSONSerialization.jsonObject(with: Data(listed.output.utf8))
+      let found = try #require((json as? [String: Any])?["caches"] as? [[String: Any]])
+      #expect(found.count >= 2)
+      for name in names {
+        #expect(try home.run("umount", home.sandbox.path("m-\(name)")).succeeded)
+      }
+      #expect(try home.run("cache", "evict", "a.bin").output.contains("1 file"))
+    }
+
+    @Test func `a mount that hangs is shown as such, and one that answers late ends no command`()
+      throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let places = try (0..<2).map {
+        try home.mount("m\($0)", origin.fileURL("\($0)"), "--no-check")
+      }
+      let json = try JSONSerialization.jsonObject(
+        with: Data(home.run("cache", "ls", "--json").output.utf8))
+      let caches = try #require((json as? [String: Any])?["caches"] as? [[String: Any]])
+      let processes = caches.compactMap { $0["in_use_by"] as? Int }
+      #expect(processes.count == 2)
+      for process in processes { kill(pid_t(process), SIGSTOP) }
+      defer { for process in processes { kill(pid_t(process), SIGCONT) } }
+      let command = try home.sandbox.start(
+        ["env", "HOME=\(home.sandbox.directory)", try Products.httpfs, "mounts"])
+      // The first has been given up, the second is being asked.
+      usleep(2_400_000)
+      for process in processes { kill(pid_t(process), SIGCONT) }
+      #expect(command.wait(within: .seconds(20)) == .exited(0))
+      let lines = command.standardOutput.split(separator: "\n")
+      #expect(lines.contains { $0.hasPrefix(places[0]) || $0.hasPrefix(places[1]) }, "\(lines)")
+    }
+
     private func digest(of path: String) throws -> Substring {
       try output(of: ["sha256sum", path]).prefix(64)
     }

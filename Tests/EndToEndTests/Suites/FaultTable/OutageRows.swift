@@ -136,5 +136,43 @@ extension RealMounts {
       #expect(try mount.sha256("0.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))
       #expect(try mount.unmount() == .exited(0))
     }
+
+    @Test(
+      "81 the target of redirects dies, and they lead elsewhere: open files and downloads follow",
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
+    func movedTarget(seed: UInt64) throws {
+      let work = try TransferWorkspace()
+      let (origin, first, second) = (try OriginServer(), try OriginServer(), try OriginServer())
+      func redirect(to server: OriginServer) throws {
+        try origin.control(
+          "/data/*",
+          ["redirect": server.url("0.bin", length: Self.length, seed: seed, query: "total-rate=2m")]
+        )
+      }
+      try redirect(to: first)
+      let listed = origin.url("0.bin", length: Self.length, seed: seed)
+      let mount = try work.sandbox.mount(urls: [listed])
+      func isRight(_ data: Data?, at offset: Int64) -> Bool {
+        data.map { data in Digest.hex { update in data.withUnsafeBytes(update) } }
+          == Digest.ofContent(seed: seed, offset: offset, byteCount: 4096)
+      }
+      let file = try #require(FileHandle(forReadingAtPath: mount.path("0.bin")))
+      let head = try file.read(upToCount: 4096)
+      #expect(isRight(head, at: 0))
+      let download = try work.start("get", listed, "-o", "got.bin")
+      sleep(2)
+      first.stop()
+      try redirect(to: second)
+      try file.seek(toOffset: UInt64(Self.length) - 4096)
+      let start = ContinuousClock.now
+      let last = try file.read(upToCount: 4096)
+      #expect(.now - start < .seconds(10))
+      #expect(isRight(last, at: Self.length - 4096))
+      try file.close()
+      #expect(download.wait(within: .seconds(60)) == .exited(0), "\(download.standardError)")
+      #expect(
+        try work.sha256("got.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))
+      #expect(try mount.unmount() == .exited(0))
+    }
   }
 }
