@@ -45,6 +45,7 @@ extension StatusReport {
     if let limit = rateLimitBytesPerSecond {
       lines.append("at most \(humanBytes(limit))/s for all files together (rate limit)")
     }
+    if let timeouts { lines.append(timeouts.text) }
     if !verifiesServers {
       lines.append("https servers are NOT verified (--insecure): what they send may be anybody's")
     }

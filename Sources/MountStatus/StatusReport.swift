@@ -22,6 +22,9 @@ package struct StatusReport: Sendable, Hashable, Decodable {
   /// The maximum number of bytes per second for all files together; nil for no limit.
   package var rateLimitBytesPerSecond: Int64?
 
+  /// How long reads wait for servers; nil in reports of earlier versions.
+  package var timeouts: TimeoutStatus?
+
   package var totals: StatusTotals
 
   package var cache: CacheStatus
@@ -35,7 +38,8 @@ package struct StatusReport: Sendable, Hashable, Decodable {
   package init(
     mountpoint: String, uptimeSeconds: Double, files: [FileStatus],
     cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus(),
-    verifiesServers: Bool = true, rateLimitBytesPerSecond: Int64? = nil
+    verifiesServers: Bool = true, rateLimitBytesPerSecond: Int64? = nil,
+    timeouts: TimeoutStatus? = nil
   ) {
     self.version = Self.currentVersion
     self.mountpoint = mountpoint
@@ -46,6 +50,7 @@ package struct StatusReport: Sendable, Hashable, Decodable {
     self.kernel = kernel
     self.verifiesServers = verifiesServers
     self.rateLimitBytesPerSecond = rateLimitBytesPerSecond
+    self.timeouts = timeouts
   }
 
   enum CodingKeys: String, CodingKey {
@@ -53,7 +58,7 @@ package struct StatusReport: Sendable, Hashable, Decodable {
     case uptimeSeconds = "uptime_seconds"
     case verifiesServers = "verifies_servers"
     case rateLimitBytesPerSecond = "rate_limit_bytes_per_second"
-    case totals, cache, kernel, files
+    case timeouts, totals, cache, kernel, files
   }
 
   /// The report as one line of JSON, UTF-8, with a newline at its end.
@@ -75,6 +80,7 @@ package struct StatusReport: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.uptimeSeconds, uptimeSeconds)
       writer.member(CodingKeys.verifiesServers, verifiesServers)
       writer.member(CodingKeys.rateLimitBytesPerSecond, rateLimitBytesPerSecond)
+      if let timeouts { writer.member(CodingKeys.timeouts) { timeouts.write(to: &$0) } }
       writer.member(CodingKeys.totals) { totals.write(to: &$0) }
       writer.member(CodingKeys.cache) { cache.write(to: &$0) }
       writer.member(CodingKeys.kernel) { kernel.write(to: &$0) }

@@ -19,7 +19,7 @@ struct MountState: Sendable {
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
       files: [], cache: environment.cacheStatus, kernel: inodes.status,
       verifiesServers: environment.verifiesServers,
-      rateLimitBytesPerSecond: environment.rateLimit)
+      rateLimitBytesPerSecond: environment.rateLimit, timeouts: environment.timeouts)
     let document = StatusDocument(form, head: head, sums: rows.sums(withNames: form == .text))
     return StatusStream(document, fileCount: rows.count) { rows[$0] }
   }

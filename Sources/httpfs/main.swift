@@ -29,7 +29,11 @@ do {
   let code = HTTPFS.exitCode(for: error)
   // The parser repeats unknown words, which may be URLs.
   guard code == .validationFailure else { HTTPFS.exit(withError: error) }
-  let message = HTTPFS.fullMessage(for: error)
-  if !message.isEmpty { printToStandardError(Redaction.hidingArguments(in: message)) }
+  let text = HTTPFS.fullMessage(for: error)
+  if !text.isEmpty {
+    let commands = HTTPFS.configuration.subcommands.compactMap(\.configuration.commandName)
+    let message = UsageMessage(text, commands: commands)
+    printToStandardError(Redaction.hidingArguments(in: "\(message)"))
+  }
   exit(code.rawValue)
 }

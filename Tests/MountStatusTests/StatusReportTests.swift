@@ -6,6 +6,7 @@ import Testing
 let sample: StatusReport = {
   var report = unlimited
   report.rateLimitBytesPerSecond = 10 << 20
+  report.timeouts = TimeoutStatus(readSeconds: 60, firstAnswerSeconds: 5, outageSeconds: 90)
   report.files[0].rateLimitBytesPerSecond = 500 << 10
   report.files[0].requestsLastMinute = 17
   return report
@@ -35,6 +36,7 @@ private let unlimited = StatusReport(
     let expected = """
       {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,"verifies_servers":true,\
       "rate_limit_bytes_per_second":10485760,\
+      "timeouts":{"read_seconds":60.000,"first_answer_seconds":5.000,"outage_seconds":90.000},\
       "totals":{"files":3,"complete_files":1,"length":104857610,"cached_bytes":52428810,\
       "fetched_bytes":50331648,"damaged_bytes":0,\
       "speed_bytes_per_second":5452595,"connections":4,"requests":18,\
@@ -74,7 +76,7 @@ private let unlimited = StatusReport(
     #expect(
       Set(object.keys) == [
         "version", "mountpoint", "uptime_seconds", "verifies_servers",
-        "rate_limit_bytes_per_second", "totals", "cache", "kernel", "files",
+        "rate_limit_bytes_per_second", "timeouts", "totals", "cache", "kernel", "files",
       ])
     let totals = try #require(object["totals"] as? [String: Any])
     #expect(

@@ -79,6 +79,15 @@ package final class FileEnvironment: Sendable {
   /// The limit of body bytes per second of the mount; nil for no limit.
   package var rateLimit: Int64? { shared.client.rateLimit }
 
+  /// How long reads wait for servers.
+  package var timeouts: TimeoutStatus {
+    let settings = shared.settings
+    return TimeoutStatus(
+      readSeconds: settings.readTimeout / .seconds(1),
+      firstAnswerSeconds: settings.firstAnswerTimeout / .seconds(1),
+      outageSeconds: settings.outageTimeout / .seconds(1))
+  }
+
   /// Sets the limit of body bytes per second for each of `files`; nil for no limit.
   package func setRateLimit(_ bytesPerSecond: Int64?, of files: [RemoteFile]) {
     shared.client.setRateLimit(bytesPerSecond, of: files.map(\.rateLimit))

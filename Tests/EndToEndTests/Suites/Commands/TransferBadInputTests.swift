@@ -69,7 +69,7 @@ extension RealMounts {
       let work = try TransferWorkspace()
       let result = try work.run(["get"] + arguments, within: .seconds(10))
       #expect(result.ending == .exited(64))
-      #expect(result.error.hasPrefix("Error: "), "\(result.error)")
+      #expect(result.error.hasPrefix("httpfs: "), "\(result.error)")
       #expect(work.names.isEmpty)
     }
 

@@ -19,7 +19,9 @@ extension RealMounts {
 
       func run(_ arguments: String..., within limit: Duration = .seconds(60)) throws
         -> CommandResult
-      {
+      { try run(arguments, within: limit) }
+
+      func run(_ arguments: [String], within limit: Duration) throws -> CommandResult {
         try EndToEndTests.run(
           [try Products.httpfs] + arguments, environment: environment, within: limit)
       }
@@ -151,6 +153,23 @@ extension RealMounts {
         #expect(usage.ending == .exited(64))
         #expect(usage.error.contains("mount point"), "\(usage.error)")
       }
+    }
+
+    @Test(arguments: [
+      (["mount", "--cache", "x", "a", "b"], "'--cache-dir'"),
+      (["mount", "--cach-dir", "x", "a", "b"], "'--cache-dir'"),
+      (["get", "--limit-rate", "1M", "http://h/a"], "'--rate-limit'"),
+      (["get", "--conections", "1", "http://h/a"], "'--connections'"),
+      (["moutn", "a", "b"], "'mount'"),
+    ])
+    func `a near miss gets the right word, in one style of message`(
+      words: [String], suggestion: String
+    ) throws {
+      let result = try Home().run(words, within: .seconds(20))
+      #expect(result.ending == .exited(64))
+      #expect(result.error.hasPrefix("httpfs: Unknown "), "\(result.error)")
+      let first = result.error.split(separator: "\n").first
+      #expect(first?.contains(suggestion) == true, "\(result.error)")
     }
 
     @Test

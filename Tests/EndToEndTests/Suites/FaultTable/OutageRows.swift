@@ -97,6 +97,8 @@ extension RealMounts {
         options: ["--outage-timeout", "3s", "--first-answer-timeout", "2s"])
       _ = try output(of: ["head", "-c", "1", mount.path("0.bin")])
       origin.stop()
+      let text = try String(contentsOfFile: mount.path(".status"), encoding: .utf8)
+      #expect(text.contains("timeouts: read 1m00s, first answer 2s, outage 3s"), "\(text)")
       // A file that has never answered.
       let unknown = elapsed {
         #expect(access(mount.path("never.bin"), R_OK) != 0 && errno == EIO)

@@ -1,0 +1,75 @@
+/// A message about a command line that cannot be parsed: the parser's, in the style of all other
+/// messages, with the word of httpfs for a word of other programs.
+struct UsageMessage: CustomStringConvertible {
+  let description: String
+
+  /// Options of rclone, mountpoint-s3, curl, wget, axel and aria2, and those of httpfs.
+  private static let optionsOfOthers = [
+    "--cache": "--cache-dir", "--vfs-cache-max-size": "--cache-size",
+    "--max-cache-size": "--cache-size", "--bwlimit": "--rate-limit",
+    "--limit-rate": "--rate-limit", "--max-download-limit": "--rate-limit",
+    "--max-overall-download-limit": "--rate-limit", "--max-speed": "--rate-limit",
+    "--num-connections": "--connections", "--split": "--connections",
+    "--max-connection-per-server": "--connections", "--max-concurrent-downloads": "--jobs",
+    "--transfers": "--jobs", "--input-file": "--input", "--output-document": "--output",
+    "--out": "--output", "--no-check-certificate": "--insecure",
+    "--ca-certificate": "--cacert", "--connect-time": "--connect-timeout",
+    "--speed-time": "--stall-timeout",
+    "--retry": "--stall-timeout", "--load-cookies": "--cookies", "--cookie": "--cookies",
+    "--upload-file": "put", "--dir-cache-time": "--listing-ttl",
+    "--metadata-ttl": "--revalidate",
+  ]
+
+  /// - Parameters:
+  ///   - text: the parser's message.
+  ///   - commands: the names of all subcommands.
+  init(_ text: String, commands: [String]) {
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    guard let first = lines.first, first.hasPrefix("Error: ") else {
+      description = text
+      return
+    }
+    let message = String(first.dropFirst("Error: ".count))
+    lines[0] = "httpfs: " + (Self.advised(message, commands: commands) ?? message)
+    description = lines.joined(separator: "\n")
+  }
+
+  /// The message with a better suggestion than the parser's; nil if there is none.
+  private static func advised(_ message: String, commands: [String]) -> String? {
+    if let word = quotedWord(in: message, after: "Unknown option '"),
+      let option = optionsOfOthers[word]
+    {
+      return "Unknown option '\(word)'. Use '\(option)'."
+    }
+    if let word = quotedWord(in: message, after: "Unexpected argument '"),
+      let near = commands.min(by: { distance($0, word) < distance($1, word) }),
+      distance(near, word) <= 2
+    {
+      return "Unknown command '\(word)'. Did you mean '\(near)'?"
+    }
+    return nil
+  }
+
+  private static func quotedWord(in message: String, after start: String) -> String? {
+    guard message.hasPrefix(start) else { return nil }
+    return String(message.dropFirst(start.count).prefix { $0 != "'" })
+  }
+
+  /// How many letters must be inserted, removed or replaced to make one word of the other.
+  private static func distance(_ first: String, _ second: String) -> Int {
+    // Longer words are no commands, and would cost time.
+    guard second.utf8.count <= 20 else { return .max }
+    let (first, second) = (Array(first.utf8), Array(second.utf8))
+    var row = Array(0...second.count)
+    for (index, letter) in first.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for place in second.indices {
+        let replaced = diagonal + (letter == second[place] ? 0 : 1)
+        diagonal = row[place + 1]
+        row[place + 1] = min(replaced, diagonal + 1, row[place] + 1)
+      }
+    }
+    return row[second.count]
+  }
+}
