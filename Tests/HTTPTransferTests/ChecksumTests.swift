@@ -54,7 +54,7 @@ extension TransferTests {
       request.connections = .exactly(4)
       request.checksum = try Checksum(Self.wrong)
       let reason = try #require(await client.run(request).error?.reason)
-      let found = try #require(reason.split(separator: " ").first { $0.hasPrefix("sha-256=") })
+      let found = try #require(reason.split(separator: " ").last { $0.hasPrefix("sha-256=") })
       let directory = try TemporaryDirectory()
       request.destination = .file(directory.file("a"))
       request.checksum = try Checksum(found.prefix(8 + 64))

@@ -98,7 +98,7 @@ struct ScriptParsingTests {
       (#"{"delay": "1 / (first - 0)"}"#, "1 / 0 cannot be computed"),
       (#"{"text": "{9223372036854775807 + 1}"}"#, "cannot be computed"),
       (#"{"repeat": 1000000, "actions": [{"text": "x"}, {"text": "y"}]}"#, "actions"),
-      (#"{"head": {"status": -1}}"#, "is no status"),
+      (#"{"head": {"status": -1}}"#, "is not a status"),
     ])
   func runtimeErrors(action: String, expected: String) throws {
     var resource = try ScriptedResource(#"{"match": "*", "name": "r", "actions": [\#(action)]}"#)
