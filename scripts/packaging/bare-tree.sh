@@ -1,4 +1,5 @@
-# A bare Debian 12 in a directory, for check and check-service, which read this file.
+# A bare Debian 12 in a directory, for check-deb, check-service and check-tarball, which read this file. check-oci needs
+# only its small functions.
 #
 # Needs root, /dev/fuse, mmdebstrap or debootstrap, and Debian's packages, from where this machine has them. The
 # tree is kept as .build/package/bookworm.tar and used again for a week.
@@ -30,6 +31,12 @@ take_arguments() {
   [[ -x "$bin/Origin" ]] || fail "no Origin in $bin: swift build -c release --product Origin"
 }
 
+# Makes a new directory and sets work to it.
+make_work_directory() {
+  work=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/httpfs-check-XXXXXX")")
+  chmod 755 "$work"
+}
+
 # Makes a new directory, sets work to it, and root and www to directories below it.
 make_tree() {
   local archive mirror made
@@ -54,10 +61,9 @@ make_tree() {
     fi
     mv "$archive.new" "$archive"
   fi
-  work=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/httpfs-check-XXXXXX")")
+  make_work_directory
   root=$work/root
   www=$work/www
-  chmod 755 "$work"
   mkdir "$root"
   tar --extract --numeric-owner --file "$archive" --directory "$root" --exclude './dev/*'
 }
@@ -77,7 +83,7 @@ furnish_tree() {
   touch "$root/etc/fstab"
   # As on every installed system: fusermount3 looks into it.
   ln -sf ../proc/self/mounts "$root/etc/mtab"
-  cp "$package" "$root/tmp/httpfs.deb"
+  cp "$package" "$root/tmp/"
 }
 
 # in_root COMMAND...: runs as root of the tree, without this machine's environment.
@@ -117,4 +123,16 @@ within() {
     ((SECONDS < end)) || return 1
     sleep 0.1
   done
+}
+
+# No process of the package runs in this namespace.
+is_quiet() {
+  local entry
+  for entry in /proc/[0-9]*; do
+    [[ "$(readlink "$entry/exe" 2>/dev/null)" != */bin/httpfs* ]] || return 1
+  done
+}
+
+same() {
+  timeout 60 cmp "$1" "$2" || fail "$1 is not what the server has"
 }
