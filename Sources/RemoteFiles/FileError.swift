@@ -71,6 +71,11 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The same failure of a server that is gone: reads get EIO, however its network behaves.
+  var ofOutage: FileError {
+    FileError(.unreachable, reason, origin: origin, isUnreachable: isUnreachable)
+  }
+
   /// Whether a server has answered or accepted a connection, so that servers can be reached.
   var provesContact: Bool { code == .unavailable || code == .invalidResponse }
 

@@ -30,18 +30,23 @@ struct UsageMessage: CustomStringConvertible {
       return
     }
     let message = String(first.dropFirst("Error: ".count))
-    lines[0] = "httpfs: " + (Self.advised(message, commands: commands) ?? message)
+    let isCommand = text.contains("Usage: httpfs <subcommand>")
+    lines[0] =
+      "httpfs: " + (Self.advised(message, isCommand: isCommand, commands: commands) ?? message)
     description = lines.joined(separator: "\n")
   }
 
-  /// The message with a better suggestion than the parser's; nil if there is none.
-  private static func advised(_ message: String, commands: [String]) -> String? {
-    if let word = quotedWord(in: message, after: "Unknown option '"),
+  /// The message with a better suggestion than the parser's; nil if there is none. With
+  /// `isCommand`, the name of a command was expected.
+  private static func advised(
+    _ message: String, isCommand: Bool, commands: [String]
+  ) -> String? {
+    if let word = quotedWord(in: message, after: "Unknown option"),
       let option = optionsOfOthers[word]
     {
       return "Unknown option '\(word)'. Use '\(option)'."
     }
-    if let word = quotedWord(in: message, after: "Unexpected argument '"),
+    if isCommand, let word = quotedWord(in: message, after: "nexpected argument"),
       let near = commands.min(by: { distance($0, word) < distance($1, word) }),
       distance(near, word) <= 2
     {
@@ -50,9 +55,12 @@ struct UsageMessage: CustomStringConvertible {
     return nil
   }
 
+  /// The first word in quotation marks after `start`.
   private static func quotedWord(in message: String, after start: String) -> String? {
-    guard message.hasPrefix(start) else { return nil }
-    return String(message.dropFirst(start.count).prefix { $0 != "'" })
+    guard let place = message.firstRange(of: start) else { return nil }
+    let parts = message[place.upperBound...].split(
+      separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+    return parts.count == 3 ? String(parts[1]) : nil
   }
 
   /// How many letters must be inserted, removed or replaced to make one word of the other.

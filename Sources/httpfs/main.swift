@@ -31,7 +31,7 @@ do {
   guard code == .validationFailure else { HTTPFS.exit(withError: error) }
   let text = HTTPFS.fullMessage(for: error)
   if !text.isEmpty {
-    let commands = HTTPFS.configuration.subcommands.compactMap(\.configuration.commandName)
+    let commands = HTTPFS.configuration.subcommands.compactMap { $0.configuration.commandName }
     let message = UsageMessage(text, commands: commands)
     printToStandardError(Redaction.hidingArguments(in: "\(message)"))
   }

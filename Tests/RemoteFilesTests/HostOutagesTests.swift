@@ -1,6 +1,4 @@
 import Glibc
-import HTTPTransfer
-import HTTPTransferCore
 import Testing
 
 @testable import RemoteFiles
@@ -12,7 +10,7 @@ import Testing
 
   init() {
     outages = HostOutages(limit: .seconds(60), firstLimit: .seconds(5))
-    outages.recordContact(with: "http://a")
+    outages.recordContact(with: "http://a", isListed: true)
   }
 
   /// Records a failure of `origin` after `seconds`; returns whether the server counts as gone.
@@ -27,7 +25,11 @@ import Testing
   }
 
   private func mayAsk(_ origin: String = "http://a", at seconds: Double) -> Bool {
-    outages.refusal(of: origin, now: start + .seconds(seconds)) == nil
+    if case .refused = outages.admission(to: origin, now: start + .seconds(seconds)) {
+      false
+    } else {
+      true
+    }
   }
 
   @Test("A server counts as gone after a minute of failures, and is then probed once a second")
@@ -50,7 +52,7 @@ import Testing
     if let code {
       #expect(!fail("http://a", code, at: 61))
     } else {
-      outages.recordContact(with: "http://a")
+      outages.recordContact(with: "http://a", isListed: true)
     }
     #expect(mayAsk(at: 61) && mayAsk(at: 61))
     #expect(!fail(at: 62))
@@ -81,51 +83,44 @@ import Testing
     }
   }
 
-  @Test("An origin that redirects is reachable, whether or not its target is")
-  func redirects() throws {
-    let asked = try RemoteURL("http://a/f")
-    let reached = try RemoteURL("http://b/f")
-    for second in [0, 20, 40, 60] { _ = fail(at: second) }
-    #expect(outages.isGone("http://a"))
-    outages.recordEnd(
-      .failed(ExchangeError(code: .connectionRefused, url: asked, detail: "")), asked: asked)
-    #expect(outages.isGone("http://a"))
-    outages.recordEnd(
-      .failed(ExchangeError(code: .connectionRefused, url: reached, detail: "")), asked: asked)
-    #expect(!outages.isGone("http://a"))
-
-    for origin in ["http://a", "http://b"] {
-      for second in [100, 120, 140, 160] { _ = fail(origin, at: second) }
-      #expect(outages.isGone(origin))
-    }
-    outages.recordContact(asked: asked, reached: reached)
-    #expect(!outages.isGone("http://a") && !outages.isGone("http://b"))
-  }
-
   @Test("A host that accepts no connection in time is gone, too, and reads of it fail with EIO")
   func silentHost() {
     for second in [0, 20, 40] { #expect(!fail("http://a", .timedOut, at: second)) }
     #expect(fail("http://a", .timedOut, at: 60))
-    #expect(outages.refusal(of: "http://a", now: start + .seconds(60)) == nil)
-    #expect(outages.refusal(of: "http://a", now: start + .seconds(60))?.readErrno == EIO)
+    guard case .probe = outages.admission(to: "http://a", now: start + .seconds(60)),
+      case .refused(let error) = outages.admission(to: "http://a", now: start + .seconds(60))
+    else {
+      Issue.record("not gone")
+      return
+    }
+    #expect(error.readErrno == EIO)
   }
 
   @Test("The time for which the process was suspended does not count")
   func suspension() {
     #expect(!fail(at: 0))
-    outages.postpone(by: .seconds(100))
+    outages.postpone(by: .seconds(100), now: start + .seconds(100))
     #expect(!fail(at: 110))
     #expect(!fail(at: 130))
     #expect(fail(at: 159))
   }
 
-  @Test("The number of remembered origins is bounded")
+  @Test("A failure that is older than the suspension stays in the past")
+  func suspensionAfterFailure() {
+    #expect(!fail(at: 100))
+    outages.postpone(by: .seconds(1000), now: start + .seconds(101))
+    for second in [120, 140, 155] { #expect(!fail(at: second)) }
+    #expect(fail(at: 160))
+  }
+
+  @Test("The number of origins to which redirects lead is bounded, and they displace no listed one")
   func bounded() {
-    let count = HostOutages.maximumOriginCount
-    for index in 0..<count { _ = fail("http://host\(index)", at: 0) }
-    for second in 1...9 { #expect(!fail("http://new", at: second)) }
-    // Old outages make room.
-    for second in 40..<44 { _ = fail("http://new", at: second) }
-    #expect(fail("http://new", at: 44))
+    for index in 0...HostOutages.maximumOriginCount {
+      outages.recordContact(with: "http://host\(index)", isListed: false)
+      _ = fail("http://dead\(index)", at: 0)
+    }
+    // The listed server has its minute.
+    for second in [1, 20, 40, 58] { #expect(!fail(at: second)) }
+    #expect(fail(at: 60))
   }
 }

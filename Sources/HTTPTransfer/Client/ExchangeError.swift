@@ -69,9 +69,11 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether no server answered at ``url``: if redirects have led there, they may lead elsewhere by
-  /// now.
-  package var mayHaveMoved: Bool { isUnreachable || code == .timedOut }
+  /// Whether, if no response has begun, no server answers at ``url``: if redirects have led there,
+  /// they may lead elsewhere by now.
+  package var mayHaveMoved: Bool {
+    isUnreachable || code == .timedOut || code == .connectionLost
+  }
 
   package var description: String {
     detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"

@@ -45,8 +45,8 @@ final class SegmentEnds: @unchecked Sendable {
     case .fail(let error):
       return retries.failOver(id, error, after: nil, from: mirror) ?? .fail(error)
     case .retry(let error, let delay):
-      recordFailure(error, of: exchange)
-      return retries.retry(id, error, after: delay, from: mirror)
+      let hasMoved = recordFailure(error, of: exchange)
+      return retries.retry(id, error, after: hasMoved ? nil : delay, from: mirror)
     case .expired(let error): return retries.askElsewhere(id, error)
     case .unchanged(let head, let url): return .leaveEarlier(head, from: url)
     case .none:
@@ -69,7 +69,7 @@ final class SegmentEnds: @unchecked Sendable {
       if error.code == .unreadableBody, let failure = fetcher.body?.failure {
         return .fail(failure.error(at: request.url))
       }
-      recordFailure(TransferError(error), of: exchange)
+      _ = recordFailure(TransferError(error), of: exchange)
       return retries.retry(id, TransferError(error), after: nil, from: exchange.mirror)
     // The transfer never ends a body deliberately before the segment's end.
     case .stopped where segment.storedEnd < segment.end: return retryCut(exchange)
@@ -113,9 +113,15 @@ final class SegmentEnds: @unchecked Sendable {
   }
 
   /// Takes note of a failure after which the bytes may be found elsewhere.
-  private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) {
-    guard error.mayHaveMoved else { return }
-    fetcher.servers.locations.recordFailure(of: exchange.asked, by: exchange.mirror, now: .now)
+  ///
+  /// - Returns: whether the next request goes to another URL.
+  private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) -> Bool {
+    // A response that was cut had begun.
+    guard error.mayHaveMoved, error.code != .connectionLost || exchange.position == nil else {
+      return false
+    }
+    return fetcher.servers.locations.recordFailure(
+      of: exchange.asked, by: exchange.mirror, now: .now)
   }
 
   /// Requests the rest of a part that was shorter than requested.

@@ -56,7 +56,7 @@ extension TransferError {
   /// they may lead elsewhere by now.
   var mayHaveMoved: Bool {
     switch code {
-    case .unresolvedHost, .connectionRefused, .timedOut: true
+    case .unresolvedHost, .connectionRefused, .connectionLost, .timedOut: true
     case .status: status.map { $0 >= 500 } ?? false
     default: false
     }

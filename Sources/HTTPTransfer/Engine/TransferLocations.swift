@@ -87,9 +87,14 @@ struct TransferLocations: Sendable {
   }
 
   /// Records that no server answered a request, or that the server cannot serve now.
-  mutating func recordFailure(of asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant) {
+  ///
+  /// - Returns: whether the next request goes to another URL.
+  mutating func recordFailure(
+    of asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant
+  ) -> Bool {
     let hasMoved = locations[mirror].recordFailure(of: asked, now: now)
     if locations.count == 1, hasMoved, locations[0].redirected == nil { isLost = true }
+    return hasMoved
   }
 
   /// Lets another request find the location, because that of the scout has ended.

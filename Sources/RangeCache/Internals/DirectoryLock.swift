@@ -73,7 +73,10 @@ struct DirectoryLock: ~Copyable {
     let count = (try? SystemCalls.read(file.rawValue, into: &bytes, at: 0)) ?? 0
     let lines = bytes.prefix(count).split(separator: UInt8(ascii: "\n"))
       .map { String(decoding: $0, as: UTF8.self) }
-    return (lines.first.flatMap { Int32($0) }, lines.count > 1 ? lines[1] : nil)
+    return (
+      lines.first.flatMap { Int32($0) }.flatMap { $0 > 0 ? $0 : nil },
+      lines.count > 1 ? lines[1] : nil
+    )
   }
 
   /// Whether the kernel lists a lock of a process on `file` (`/proc/locks`, proc(5)).

@@ -50,10 +50,6 @@ final class FileContext: Sendable {
     servers.recordRefusal(of: asked)
   }
 
-  func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {
-    servers.recordFailure(of: asked, mirror: mirror)
-  }
-
   func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
     servers.refusal(verdict, mirror: mirror)
   }
@@ -61,6 +57,48 @@ final class FileContext: Sendable {
   func isOneOfSeveral(_ index: Int) -> Bool { servers.isOneOfSeveral(index) }
 
   func refuseMirror(_ index: Int, _ reason: String) { servers.refuseMirror(index, reason) }
+
+  // MARK: Outages
+
+  /// Whether a request may be sent to `url`, which leads to the server `mirror`.
+  func admission(of url: RemoteURL, mirror: Int) -> HostOutages.Admission {
+    let admission = environment.outages.admission(to: url.origin, now: .now)
+    guard case .free = admission, let target = servers.deadEnd(ofMirror: mirror),
+      target != url.origin
+    else { return admission }
+    // The redirects of `url` have last led to a server that is gone.
+    return environment.outages.admission(to: target, now: .now)
+  }
+
+  /// Takes note of the head of an answer from `reached` to a request that was sent to `asked`.
+  func recordHead(from reached: RemoteURL, asked: RemoteURL, mirror: Int) {
+    let listed = url(ofMirror: mirror).origin
+    for url in asked == reached ? [asked] : [asked, reached] {
+      environment.outages.recordContact(with: url.origin, isListed: url.origin == listed)
+    }
+    servers.setDeadEnd(nil, ofMirror: mirror)
+  }
+
+  /// Takes note that a request to `asked` has failed before a head.
+  ///
+  /// - Returns: whether the next request to the server `mirror` goes to another URL.
+  func recordFailure(_ error: ExchangeError, asked: RemoteURL, mirror: Int) -> Bool {
+    let (failed, listed) = (error.url.origin, url(ofMirror: mirror).origin)
+    if failed != asked.origin {
+      // It has redirected there.
+      environment.outages.recordContact(
+        with: asked.origin, isListed: asked.origin == listed)
+    }
+    if error.isUnreachable, failed != listed { servers.setDeadEnd(failed, ofMirror: mirror) }
+    return error.mayHaveMoved && servers.recordFailure(of: asked, mirror: mirror)
+  }
+
+  /// Takes note that the server `mirror` cannot serve the request to `asked` now.
+  ///
+  /// - Returns: whether the next request to it goes to another URL.
+  func recordUnavailable(_ asked: RemoteURL, mirror: Int) -> Bool {
+    servers.recordFailure(of: asked, mirror: mirror)
+  }
 
   /// Takes note of a failed request to the server `mirror`.
   ///
@@ -70,7 +108,10 @@ final class FileContext: Sendable {
     let outages = environment.outages
     guard outages.record(error, now: .now) else { return false }
     guard let set = mirrors?.snapshot else { return true }
-    return set.trusted.allSatisfy { $0 == mirror || outages.isGone(set[$0].url.origin) }
+    return set.trusted.allSatisfy { index in
+      index == mirror || outages.isGone(set[index].url.origin)
+        || servers.deadEnd(ofMirror: index).map(outages.isGone) == true
+    }
   }
 
   // MARK: Counters

@@ -20,6 +20,8 @@ final class FileServers: Sendable {
     var location: ResourceLocation
     /// Whether the signer is running for this file.
     var isSigning = false
+    /// The origins that could not be reached and to which the URLs of servers have last led.
+    var deadEnds: [Int: String] = [:]
   }
 
   private let settings: FileSettings
@@ -52,6 +54,7 @@ final class FileServers: Sendable {
         state.source = source
         state.location = ResourceLocation(
           listed: source.url, isSigned: settings.signer != nil)
+        state.deadEnds = [:]
       }
       return state.source
     }
@@ -176,6 +179,13 @@ final class FileServers: Sendable {
   /// - Returns: whether the next request to the server `mirror` goes to another URL.
   func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {
     mirror == 0 && state.withLock { $0.location.recordFailure(of: asked, now: .now) }
+  }
+
+  /// The origin to which the URL of the server `mirror` has last led, if it could not be reached.
+  func deadEnd(ofMirror mirror: Int) -> String? { state.withLock { $0.deadEnds[mirror] } }
+
+  func setDeadEnd(_ origin: String?, ofMirror mirror: Int) {
+    state.withLock { if $0.deadEnds[mirror] != origin { $0.deadEnds[mirror] = origin } }
   }
 
   /// Takes note that the first server has fallen silent in answers.

@@ -212,7 +212,8 @@ package final class ListedDirectory: Sendable {
   private func send(_ id: ProbeID) {
     let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
     guard isAsking else { return }
-    if let error = environment.shared.outages.refusal(of: source.url.origin, now: .now) {
+    let admission = environment.shared.outages.admission(to: source.url.origin, now: .now)
+    if case .refused(let error) = admission {
       return failed(id, error, retryAfter: nil)
     }
     var request = ExchangeRequest(
@@ -221,6 +222,9 @@ package final class ListedDirectory: Sendable {
     if source.fields[.accept] == nil { request.fields[.accept] = "text/html" }
     request.fields[fields: .ifNoneMatch] = tag.map { [$0.field(.ifNoneMatch)] } ?? []
     request.staysInOrigin = true
+    if case .probe = admission {
+      request.connectTimeout = min(request.connectTimeout, HostOutages.probeTimeout)
+    }
     request.stallTimeout = environment.settings.responseTimeout
     state.withLock { $0.names.begin(id, now: .now) }
     let exchange = environment.shared.client.start(
@@ -231,7 +235,7 @@ package final class ListedDirectory: Sendable {
   /// Takes the complete body of an answer; parses it on another queue, because that takes a while.
   func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
     environment.shared.silentServers.recordAnswer(of: source.url.origin)
-    environment.shared.outages.recordContact(with: source.url.origin)
+    environment.shared.outages.recordContact(with: source.url.origin, isListed: true)
     environment.shared.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
@@ -252,7 +256,7 @@ package final class ListedDirectory: Sendable {
   /// Takes an answer that confirms the known names.
   func unchanged(_ id: ProbeID) {
     environment.shared.silentServers.recordAnswer(of: source.url.origin)
-    environment.shared.outages.recordContact(with: source.url.origin)
+    environment.shared.outages.recordContact(with: source.url.origin, isListed: true)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 

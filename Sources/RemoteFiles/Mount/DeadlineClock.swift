@@ -92,7 +92,7 @@ final class DeadlineClock: Sendable {
     if let suspension {
       context.logger.notice(
         "suspended; deadlines start again", metadata: ["for": "\(suspension)"])
-      context.outages.postpone(by: suspension)
+      context.outages.postpone(by: suspension, now: now)
       for item in watched { item.version.postpone(by: suspension) }
       for asker in askers { asker.postpone(by: suspension) }
     }

@@ -1,4 +1,3 @@
-internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
@@ -22,8 +21,14 @@ final class HostOutages: Sendable {
 
   private struct State {
     var outages: [String: Outage] = [:]
-    /// The origins that have answered in this mount.
-    var known: Set<String> = []
+    /// The listed origins that have answered in this mount.
+    var knownListed: Set<String> = []
+    /// The same of origins to which others have redirected, at most ``maximumOriginCount``.
+    var knownTargets: Set<String> = []
+
+    func knows(_ origin: String) -> Bool {
+      knownListed.contains(origin) || knownTargets.contains(origin)
+    }
   }
 
   private let state = Mutex(State())
@@ -36,7 +41,12 @@ final class HostOutages: Sendable {
   /// The longest time between two failures of one outage: a resolver may take 20 s to fail.
   private static let memory = Duration.seconds(30)
 
-  /// How many origins are remembered at most: redirects can lead to any number of them.
+  /// How long a request that looks for the return of a server may take to connect: the read that
+  /// sent it waits for it.
+  static let probeTimeout = Duration.milliseconds(1500)
+
+  /// How many origins that no list names are remembered at most: redirects can lead to any number
+  /// of them.
   static let maximumOriginCount = 4096
 
   /// - Parameters:
@@ -53,21 +63,21 @@ final class HostOutages: Sendable {
   func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
     guard let origin = error.origin else { return false }
     guard error.isUnreachable else {
-      if error.provesContact { recordContact(with: origin) }
+      if error.provesContact { recordContact(with: origin, isListed: false) }
       return false
     }
     return state.withLock { state in
       if state.outages[origin] == nil, state.outages.count >= Self.maximumOriginCount {
-        state.outages = state.outages.filter { now - $0.value.seen < Self.memory }
-        guard state.outages.count < Self.maximumOriginCount else { return false }
+        let oldest = state.outages.min { $0.value.seen < $1.value.seen }
+        if let oldest { state.outages[oldest.key] = nil }
       }
       var outage = state.outages[origin] ?? Outage(since: now, seen: now, error: error)
       // The server may have been reachable while no request was sent.
       if !outage.isGone, now - outage.seen >= Self.memory { outage.since = now }
       outage.seen = now
       // Reads of a server that is gone fail with EIO, however its network behaves.
-      outage.error = FileError(.unreachable, error.reason, origin: origin, isUnreachable: true)
-      let limit = state.known.contains(origin) ? limit : firstLimit
+      outage.error = error.ofOutage
+      let limit = state.knows(origin) ? limit : firstLimit
       // Another attempt would come too late.
       let end = now + FileSettings.unreachableRetryInterval
       outage.isGone = outage.isGone || end - outage.since >= limit
@@ -76,28 +86,18 @@ final class HostOutages: Sendable {
     }
   }
 
-  /// Takes note of an answer from `reached` to a request that was sent to `asked`.
-  ///
-  /// If the two differ, `asked` has redirected, and has answered too.
-  func recordContact(asked: RemoteURL, reached: RemoteURL) {
-    recordContact(with: reached.origin)
-    if asked != reached { recordContact(with: asked.origin) }
-  }
-
-  /// Takes note of the end of a request that was sent to `asked`.
-  ///
-  /// If another origin has failed, `asked` has redirected there, and has answered.
-  func recordEnd(_ completion: ExchangeCompletion, asked: RemoteURL) {
-    if case .failed(let error) = completion, error.url.origin != asked.origin {
-      recordContact(with: asked.origin)
-    }
-  }
-
   /// Takes note of an answer.
-  func recordContact(with origin: String) {
+  ///
+  /// - Parameters:
+  ///   - origin: the server that has answered.
+  ///   - isListed: whether a list names it, so that its number is bounded.
+  func recordContact(with origin: String, isListed: Bool) {
     state.withLock { state in
-      if !state.known.contains(origin), state.known.count < Self.maximumOriginCount {
-        state.known.insert(origin)
+      if isListed {
+        if !state.knownListed.contains(origin) { state.knownListed.insert(origin) }
+      } else if !state.knownTargets.contains(origin) {
+        if state.knownTargets.count >= Self.maximumOriginCount { state.knownTargets = [] }
+        state.knownTargets.insert(origin)
       }
       if !state.outages.isEmpty { state.outages[origin] = nil }
     }
@@ -109,24 +109,35 @@ final class HostOutages: Sendable {
   }
 
   /// Moves all outages by `delay`, during which the process was suspended.
-  func postpone(by delay: Duration) {
+  ///
+  /// A failure may have been recorded since it has continued.
+  func postpone(by delay: Duration, now: ContinuousClock.Instant) {
     state.withLock { state in
-      for origin in state.outages.keys {
-        state.outages[origin]?.since += delay
-        state.outages[origin]?.seen += delay
+      for (origin, outage) in state.outages {
+        state.outages[origin]?.since = min(outage.since + delay, now)
+        state.outages[origin]?.seen = min(outage.seen + delay, now)
       }
     }
   }
 
-  /// Why no request may be sent to `origin` now; nil if one may.
-  func refusal(of origin: String, now: ContinuousClock.Instant) -> FileError? {
+  /// Whether a request may be sent.
+  enum Admission {
+    case free
+    /// It looks for the return of a server that is gone.
+    case probe
+    /// The server is gone, and another request looks for its return.
+    case refused(FileError)
+  }
+
+  /// Whether a request may be sent to `origin` now.
+  func admission(to origin: String, now: ContinuousClock.Instant) -> Admission {
     state.withLock { state in
-      guard let outage = state.outages[origin], outage.isGone else { return nil }
+      guard let outage = state.outages[origin], outage.isGone else { return .free }
       if let probedAt = outage.probedAt, now - probedAt < Self.probeInterval {
-        return outage.error
+        return .refused(outage.error)
       }
       state.outages[origin]?.probedAt = now
-      return nil
+      return .probe
     }
   }
 }

@@ -65,7 +65,8 @@ struct FileProber: Sendable {
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
     }
-    if let error = environment.outages.refusal(of: url.origin, now: .now) {
+    let admission = context.admission(of: url, mirror: asked.mirror)
+    if case .refused(let error) = admission {
       return failed(id, error, from: asked.mirror, retryAfter: nil)
     }
     let first = 0..<asked.byteCount
@@ -77,6 +78,9 @@ struct FileProber: Sendable {
     // A weak tag is a server's own, and says nothing about another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
       request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
+    }
+    if case .probe = admission {
+      request.connectTimeout = min(request.connectTimeout, HostOutages.probeTimeout)
     }
     let receiver = ProbeReceiver(
       id: id, prober: self, known: known, asked: request.range, mirror: asked.mirror, askedURL: url)
@@ -189,7 +193,8 @@ struct FileProber: Sendable {
         if let file { FileProber(file: file).send(id) }
       }
     }
-    let error = takeFailures(id) ?? error
+    var error = takeFailures(id) ?? error
+    if isGone { error = error.ofOutage }
     let policy = environment.retryPolicy
     let limit = environment.settings.firstAnswerTimeout
     let delay = state.withLock { state -> Duration? in

@@ -61,7 +61,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    prober.environment.outages.recordContact(asked: askedURL, reached: url)
+    prober.context.recordHead(from: url, asked: askedURL, mirror: mirror)
     let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
@@ -112,7 +112,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     case .unsatisfiable where asked != nil:
       outcome = .askWhole
       return .discard
-    case .unavailable(_, let delay):
+    case .unavailable(let status, let delay):
+      if status >= 500 { _ = prober.context.recordUnavailable(askedURL, mirror: mirror) }
       // The body of a refusal may take long to arrive, and adds nothing to the status.
       report(prober.context.refusal(verdict, mirror: mirror), retryAfter: delay)
       return .discard
@@ -248,7 +249,6 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     prober.context.recordRequests(metrics)
-    prober.environment.outages.recordEnd(completion, asked: askedURL)
     switch outcome {
     case .storing(let version, let writer, let isAwaited):
       version.recordFetched(fetchedByteCount)
@@ -270,9 +270,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   private func reportEnd(_ completion: ExchangeCompletion, _ failure: FileError) {
     switch completion {
     case .failed(let error):
-      if error.mayHaveMoved, error.url.origin == askedURL.origin {
-        _ = prober.context.recordFailure(of: askedURL, mirror: mirror)
-      }
+      _ = prober.context.recordFailure(error, asked: askedURL, mirror: mirror)
       report(FileError(error))
     case .finished, .stopped, .cancelled: report(failure)
     }

@@ -50,15 +50,11 @@ struct EffectRunner: Sendable {
         owner.ends.awaitLocation(segment.id)
         continue
       }
-      if let error = owner.environment.outages.refusal(of: url.origin, now: .now) {
+      let admission = owner.file.admission(of: url, mirror: segment.mirror)
+      if case .refused(let error) = admission {
         endMirror(of: segment)
-        let hasMoved = owner.file.recordFailure(of: url, mirror: segment.mirror)
         owner.environment.client.perform { [owner, id = segment.id] in
-          if hasMoved {
-            owner.ends.awaitLocation(id)
-          } else {
-            owner.ends.failed(id, error)
-          }
+          owner.ends.failed(id, error)
         }
         continue
       }
@@ -66,6 +62,9 @@ struct EffectRunner: Sendable {
         range: segment.isWhole ? nil : segment.start..<segment.end, at: url,
         mirror: segment.mirror)
       request.priority = segment.isWaitedFor ? .demand : .readAhead
+      if case .probe = admission {
+        request.connectTimeout = min(request.connectTimeout, HostOutages.probeTimeout)
+      }
       let receiver = SegmentReceiver(version: owner, segment: segment, asked: url)
       let transfer = owner.environment.client.start(request, receiver: receiver)
       owner.note(.sentAs(transfer), of: segment.id)

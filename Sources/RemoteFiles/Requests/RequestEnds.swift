@@ -50,6 +50,7 @@ struct RequestEnds: Sendable {
     if moveToAnotherMirror(id, error) { return }
     error = hopeful(error, of: id)
     if isGone {
+      error = error.ofOutage
       owner.file.recordFailure(error, isRetried: false)
       return end(id, as: .failedForGood(error))
     }

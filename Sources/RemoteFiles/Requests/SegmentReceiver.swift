@@ -36,7 +36,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    version.environment.outages.recordContact(asked: asked, reached: url)
+    version.file.recordHead(from: url, asked: asked, mirror: segment.mirror)
     let range = segment.isWhole ? nil : segment.start..<segment.end
     let verdict = ResponseVerdict(head, asked: range, now: Int64(time(nil)))
     switch verdict {
@@ -64,10 +64,11 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
         refuse(verdict)
       }
     case .unavailable(let status, let delay):
-      retryAfter = delay
       failure = FileError(verdict)
-      // The redirects may lead to a server that can serve now.
-      if status >= 500 { _ = version.file.recordFailure(of: asked, mirror: segment.mirror) }
+      // The redirects may lead to a server that can serve now; the delay is not its wish.
+      let hasMoved =
+        status >= 500 && version.file.recordUnavailable(asked, mirror: segment.mirror)
+      retryAfter = hasMoved ? nil : delay
     case .notModified:
       failure = FileError(verdict)
     case .invalid:
@@ -204,7 +205,6 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     version.file.recordRequests(metrics)
-    version.environment.outages.recordEnd(completion, asked: asked)
     version.recordFetched(fetchedByteCount)
     if metrics.newConnections == 0 { version.recordRoundTrip(metrics.timeToFirstByte) }
     recordMirror(metrics)
@@ -216,7 +216,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
-      if error.mayHaveMoved, version.file.recordFailure(of: asked, mirror: segment.mirror),
+      if version.file.recordFailure(error, asked: asked, mirror: segment.mirror),
         version.file.mirrors?.hasReady(besides: segment.mirror) != true
       {
         return version.ends.awaitLocation(segment.id)

@@ -29,7 +29,9 @@ func defaultCacheDirectory(ofSources sources: [String], list: SourceList) -> Str
     defer { free(resolved) }
     return String(cString: resolved)
   }
-  let last = sources.last?.prefix { $0 != "?" }.split(separator: "/").last ?? "list"
+  // A URL without its secrets.
+  let named = sources.last == "-" ? "list" : identities.last
+  let last = named?.prefix { $0 != "?" }.split(separator: "/").last ?? "list"
   let readable = last.utf8.prefix(48).map { byte -> Character in
     let scalar = Unicode.Scalar(byte)
     let isLetter = scalar.isASCII && scalar.properties.isAlphabetic

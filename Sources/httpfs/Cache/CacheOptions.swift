@@ -1,5 +1,6 @@
 import ArgumentParser
 import RangeCache
+import TextFormat
 
 /// The common option of all subcommands of `httpfs cache`, and the directory that it names.
 struct CacheOptions: ParsableArguments {
@@ -62,6 +63,7 @@ func failing<Value>(
   do throws(CacheError) {
     return try body()
   } catch {
-    throw CommandFailure("\(error)")
+    // It may contain what another process has written.
+    throw CommandFailure(escapingControls("\(error)"))
   }
 }

@@ -418,9 +418,9 @@ struct MountCommand: ParsableCommand {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
     do throws(CacheError) {
-      return try CacheDirectory(path: path, mountpoint: mountpoint)
+      return try CacheDirectory(path: path, mountpoint: escapingControls(mountpoint))
     } catch {
-      throw CommandFailure("\(error)")
+      throw CommandFailure(escapingControls("\(error)"))
     }
   }
 
