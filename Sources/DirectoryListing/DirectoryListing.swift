@@ -19,6 +19,9 @@ package struct DirectoryListing: Sendable, Equatable {
 
   private let indices: [PathKey: Int]
 
+  /// How deep directories may lie below the first one: a server may make each contain itself.
+  package static let maximumDepth = 32
+
   /// An empty listing.
   package init() {
     entries = []

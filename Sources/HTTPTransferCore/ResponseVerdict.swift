@@ -130,7 +130,10 @@ extension HTTPFields {
   /// answer is worth a repetition.
   package func isDoubtful(forPath path: String) -> Bool {
     if ContentVersion(self, completeLength: nil).contentCoding != nil { return true }
-    guard hasMediaType(startingWith: "text/html") else { return false }
+    // The page of a directory is HTML, whatever its name holds.
+    guard hasMediaType(startingWith: "text/html"), path.utf8.last != UInt8(ascii: "/") else {
+      return false
+    }
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: ".") else { return false }
     return !["html", "htm", "xhtml", "php", "asp", "aspx", "jsp", "cgi"].contains(

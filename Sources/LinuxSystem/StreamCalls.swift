@@ -21,11 +21,20 @@ package enum StreamCalls {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 256 << 10)
     while true {
-      let count = try checked { Glibc.read(descriptor, &buffer, buffer.count) }
+      let count = try read(into: &buffer, from: descriptor)
       if count == 0 { return bytes }
       guard bytes.count + count <= maximumByteCount else { throw ErrorNumber(rawValue: EFBIG) }
       bytes += buffer[..<count]
     }
+  }
+
+  /// Reads the next bytes of an open file or pipe (`read(2)`).
+  ///
+  /// - Returns: how many bytes of `buffer` it has filled; 0 at the end.
+  package static func read(
+    into buffer: inout [UInt8], from descriptor: CInt
+  ) throws(ErrorNumber) -> Int {
+    try checked { Glibc.read(descriptor, &buffer, buffer.count) }
   }
 
   /// Writes to a file that exists, such as those of `/proc` and `/sys`.

@@ -24,6 +24,16 @@ extension SystemCalls {
     try open(name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL, permissions: permissions)
   }
 
+  /// Creates a file for reading and writing whose name is removed at once (`mkstemp(3)`,
+  /// `unlink(2)`).
+  package static func createNamelessFile(in directory: String) throws(ErrorNumber) -> Descriptor {
+    var path = Array("\(directory)/httpfs-XXXXXX".utf8CString)
+    let file = Descriptor(try checked { mkstemp(&path) })
+    _ = try checked { fcntl(file.rawValue, F_SETFD, FD_CLOEXEC) }
+    _ = try checked { Glibc.unlink(path) }
+    return file
+  }
+
   /// Opens a file for reading and writing; creates it with mode 0600 if it is missing.
   package static func openOrCreateFile(
     _ name: String, in directory: CInt

@@ -1,9 +1,9 @@
-import HTTPTransferCore
+package import HTTPTransferCore
 
 /// A URL line with the options read so far.
 struct PendingEntry {
-  let url: RemoteURL
-  let mirrors: [RemoteURL]
+  private let url: RemoteURL
+  private let mirrors: [RemoteURL]
   let line: Int
 
   /// The line of its name: the URL's line, or that of the last `out=` or `dir=`.
@@ -29,14 +29,16 @@ struct PendingEntry {
   /// Every `pieces=`, in order.
   var pieces: PieceHashes?
 
-  /// Whether the URL is that of a directory listing.
+  /// The URL of the directory listing that the entry may be; nil if it is a file.
+  private let listing: RemoteURL?
+  /// Whether the URL is that of a directory listing, whatever options follow.
   let isListing: Bool
 
-  init(url: RemoteURL, mirrors: [RemoteURL], line: Int, allowsListing: Bool) {
-    let listing = allowsListing ? url.listing : nil
-    isListing = listing != nil
-    self.url = listing ?? url
-    self.mirrors = isListing ? [] : mirrors
+  init(url: RemoteURL, mirrors: [RemoteURL], line: Int, listings: ListingRule) {
+    listing = listings == .never ? nil : url.listing
+    isListing = listing != nil && listings == .always
+    self.url = url
+    self.mirrors = mirrors
     self.line = line
     nameLine = line
   }
@@ -59,10 +61,13 @@ struct PendingEntry {
       name: "Referer", value: value == "*" ? url.withoutUserInfo : String(value))
   }
 
+  /// Whether the options read so far leave it a directory listing.
+  var isDirectory: Bool { isListing || listing != nil && out == nil }
+
   /// The path in the mount.
   func path(tree: Bool, rules: PathRules) throws(EntryPath.Problem) -> String {
-    if isListing {
-      return try EntryPath.listing(of: url, out: out, directory: directory, tree: tree)
+    if isDirectory, let listing {
+      return try EntryPath.listing(of: listing, out: out, directory: directory, tree: tree)
     }
     if let out { return try EntryPath.explicit(out: out, directory: directory, rules: rules) }
     return try EntryPath.derived(from: url, directory: directory, tree: tree)
@@ -77,8 +82,8 @@ struct PendingEntry {
       if let field, !headers.contains(where: { $0.isNamed(field.name) }) { fields.append(field) }
     }
     var entry = SourceEntry(
-      path: path, url: url, mirrors: mirrors, headers: fields, checksum: checksum, line: line,
-      isListing: isListing)
+      path: path, url: isDirectory ? listing ?? url : url, mirrors: isDirectory ? [] : mirrors,
+      headers: fields, checksum: checksum, line: line, isListing: isDirectory)
     entry.length = length
     entry.pieces = pieces
     entry.rateLimit = rateLimit
@@ -88,7 +93,7 @@ struct PendingEntry {
 
 extension RemoteURL {
   /// The URL as that of a directory, if it ends in `/` or has no path; otherwise nil.
-  var listing: RemoteURL? {
+  package var listing: RemoteURL? {
     guard query == nil else { return nil }
     if path.isEmpty { return replacingPath("/") }
     return path.utf8.last == UInt8(ascii: "/") ? self : nil

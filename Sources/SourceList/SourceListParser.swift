@@ -7,7 +7,7 @@ package struct SourceListParser {
   private let sourceName: String
   private let tree: Bool
   private let rules: PathRules
-  private let allowsListings: Bool
+  private let listings: ListingRule
 
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
@@ -39,12 +39,12 @@ package struct SourceListParser {
   private var context = Context.start
 
   package init(
-    sourceName: String, tree: Bool, rules: PathRules = .mount, allowsListings: Bool = false
+    sourceName: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never
   ) {
     self.sourceName = sourceName
     self.tree = tree
     self.rules = rules
-    self.allowsListings = allowsListings
+    self.listings = listings
   }
 
   // MARK: Splitting lines
@@ -163,8 +163,7 @@ package struct SourceListParser {
       }
     }
     guard let first else { return }
-    let entry = PendingEntry(
-      url: first, mirrors: mirrors, line: lineNumber, allowsListing: allowsListings)
+    let entry = PendingEntry(url: first, mirrors: mirrors, line: lineNumber, listings: listings)
     if entry.isListing, !mirrors.isEmpty {
       warn("the mirrors of a directory listing are not used", about: "mirrors of a listing")
     }
@@ -266,7 +265,7 @@ package struct SourceListParser {
         "the name '\(path)' is already used in line \(other); give one of the two another name"
           + " with out=" + (tree ? "" : " or use --tree"))
     }
-    if pending.isListing { listingPaths.insert(PathKey(path)) }
+    if pending.isDirectory { listingPaths.insert(PathKey(path)) }
     entries.append(pending.entry(path: path))
   }
 

@@ -11,16 +11,16 @@ package enum SourceListReader {
   ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still gives the
   ///     complete path.
   ///   - rules: The paths that `out=` and `dir=` may have.
-  ///   - allowsListings: Whether a URL that ends in `/` is a directory listing. Otherwise it is a
-  ///     file, which needs a name.
+  ///   - listings: Which URLs that end in `/` are directory listings. The others are files, which
+  ///     need a name.
   /// - Returns: The checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
   package static func parse(
     _ bytes: [UInt8], sourceName: String, tree: Bool = false, rules: PathRules = .mount,
-    allowsListings: Bool = false
+    listings: ListingRule = .never
   ) throws(SourceListError) -> SourceList {
     var parser = SourceListParser(
-      sourceName: sourceName, tree: tree, rules: rules, allowsListings: allowsListings)
+      sourceName: sourceName, tree: tree, rules: rules, listings: listings)
     if GzipInflater.isGzip(bytes) {
       // The part of a Metalink read so far; nil for a list, and before the first byte.
       var metalink: [UInt8]?
@@ -60,11 +60,11 @@ package enum SourceListReader {
   ///
   /// - Throws: ``SourceListError`` if the URL is malformed or gives the file no usable name.
   package static func single(
-    url: String, tree: Bool = false, allowsListings: Bool = false
+    url: String, tree: Bool = false, listings: ListingRule = .never
   ) throws(SourceListError) -> SourceList {
     do {
       let remote = try RemoteURL(url)
-      if allowsListings, let listing = remote.listing {
+      if listings != .never, let listing = remote.listing {
         let path =
           tree ? try EntryPath.listing(of: listing, out: nil, directory: nil, tree: true) : ""
         let entry = SourceEntry(path: path, url: listing, isListing: true)

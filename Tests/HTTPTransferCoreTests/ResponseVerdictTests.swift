@@ -212,7 +212,8 @@ import Testing
       ("text/html", "/b.tar.gz", true), ("text/html", "/index.html", false),
       ("text/html", "/INDEX.HTM", false), ("text/html", "/get.php", false),
       ("text/html", "/download", false), ("text/html", "/", false), ("text/html", "", false),
-      ("text/html", "/dir.d/file", false), ("application/octet-stream", "/b.iso", false),
+      ("text/html", "/dir.d/file", false), ("text/html", "/v1.2/", false),
+      ("application/octet-stream", "/b.iso", false),
       ("text/plain", "/b.iso", false), (nil, "/b.iso", false),
     ] as [(String?, String, Bool)])
   func doubtfulPages(type: String?, path: String, expected: Bool) {

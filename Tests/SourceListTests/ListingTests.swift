@@ -6,7 +6,7 @@ private func list(
   _ text: String, tree: Bool = false
 ) throws(SourceListError) -> SourceList {
   try SourceListReader.parse(
-    Array(text.utf8), sourceName: "urls.txt", tree: tree, allowsListings: true)
+    Array(text.utf8), sourceName: "urls.txt", tree: tree, listings: .always)
 }
 
 /// URLs that end in `/`.
@@ -66,11 +66,31 @@ private func list(
   }
 
   @Test func oneURLIsTheRootOfTheMount() throws {
-    let parsed = try SourceListReader.single(url: "http://h/pub/", allowsListings: true)
+    let parsed = try SourceListReader.single(url: "http://h/pub/", listings: .always)
     #expect(parsed.entries.map(\.path) == [""])
     #expect(parsed.entries[0].isListing)
-    let tree = try SourceListReader.single(url: "http://h/pub/", tree: true, allowsListings: true)
+    let tree = try SourceListReader.single(url: "http://h/pub/", tree: true, listings: .always)
     #expect(tree.entries.map(\.path) == ["h/pub"])
+  }
+
+  @Test func anUnnamedListingIsOneUnlessOutNamesAFile() throws {
+    let text = """
+      http://h/a/
+        header=X: 1
+      http://h/b/\thttp://g/b/
+        checksum=md5=d41d8cd98f00b204e9800998ecf8427e
+        out=page
+      http://h
+
+      """
+    let parsed = try SourceListReader.parse(
+      Array(text.utf8), sourceName: "urls.txt", listings: .unnamed)
+    #expect(parsed.entries.map(\.path) == ["a", "page", "h"])
+    #expect(parsed.entries.map(\.isListing) == [true, false, true])
+    #expect(parsed.entries.map(\.url.path) == ["/a/", "/b/", "/"])
+    #expect(parsed.entries[1].mirrors.count == 1)
+    #expect(parsed.entries[1].checksum != nil)
+    #expect(parsed.warnings.isEmpty)
   }
 
   @Test func whoeverFetchesFilesHasNoListings() {

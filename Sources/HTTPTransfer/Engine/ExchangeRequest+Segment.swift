@@ -16,6 +16,7 @@ extension ExchangeRequest {
     namedOrigin = location.base?.origin
     if location.isSigned, url == location.base { useOwnCredentials() }
     keepsMethodOnRedirect = request.redirects.keepsMethod
+    staysInOrigin = request.redirects.staysInOrigin
     authenticatesOnChallenge = request.authenticatesOnChallenge
     if request.decodesContent, fields[.acceptEncoding] == nil,
       confidentialFields[.acceptEncoding] == nil

@@ -186,6 +186,9 @@ public struct RedirectPolicy: Sendable, Hashable {
   /// 307 and 308 always keep them, 303 never does.
   public var keepsMethod: Bool
 
+  /// Whether a redirect to another origin fails the transfer, as it does for a directory listing.
+  package var staysInOrigin = false
+
   public init(maximum: Int = 10, keepsMethod: Bool = false) {
     self.maximum = maximum
     self.keepsMethod = keepsMethod

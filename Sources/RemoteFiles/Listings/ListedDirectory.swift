@@ -23,9 +23,6 @@ package final class ListedDirectory: Sendable {
   private let depth: Int
   private let state: Mutex<State>
 
-  /// How deep directories may lie below the list's URL: a server may make each contain itself.
-  static let maximumDepth = 32
-
   private struct State {
     var names: ListingState
     var files = LookedAt<RemoteFile>()
@@ -239,13 +236,9 @@ package final class ListedDirectory: Sendable {
     environment.shared.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
-        let listing = try DirectoryListing(
-          body.bytes, contentType: answer.contentType, from: answer.url,
-          isRoot: source.path.isEmpty, allowsDirectories: depth < Self.maximumDepth,
-          hidden: environment.settings.hiddenNames)
-        note(listing)
-        let names = ListedNames(
-          listing: listing, url: answer.url, entityTag: answer.entityTag)
+        let names = try ListedNames(
+          body.bytes, answer, of: source, depth: depth, hidden: environment.settings.hiddenNames)
+        note(names.listing)
         conclude(state.withLock { $0.names.answered(id, names, now: .now) })
       } catch {
         failed(id, FileError(error), retryAfter: nil)

@@ -1,11 +1,11 @@
 package import DirectoryListing
-internal import HTTPTransferCore
+package import HTTPTransferCore
 
 /// The names of a directory at one moment, and their URLs.
 package struct ListedNames: Sendable {
   let listing: DirectoryListing
   /// The directory's URL, with the credentials of its source; after a redirect, the target of it.
-  let url: RemoteURL
+  package let url: RemoteURL
   /// The strong or weak tag of the answer, for the next request.
   let entityTag: EntityTag?
   /// The memory that the names need, estimated.
@@ -21,8 +21,11 @@ package struct ListedNames: Sendable {
   /// The entries in the order of the listing.
   package var entries: [ListingEntry] { listing.entries }
 
+  /// How many names of the listing are left out, because they cannot be names of files here.
+  package var skippedCount: Int { listing.unusableCount + listing.clashCount }
+
   /// The URL of an entry; that of a directory ends in `/`.
-  func url(of entry: ListingEntry) -> RemoteURL? {
+  package func url(of entry: ListingEntry) -> RemoteURL? {
     url.replacingPath(url.path + entry.segment + (entry.isDirectory ? "/" : ""))
   }
 }

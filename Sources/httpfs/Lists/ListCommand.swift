@@ -27,7 +27,7 @@ struct ListCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let list = try loadSource(source, tree: tree, allowsListings: true)
+      let list = try loadSource(source, tree: tree, listings: .always)
       printWarnings(of: list)
       try json ? printDocument(of: list) : printText(of: list)
     }

@@ -11,15 +11,15 @@ import TextFormat
 ///   - source: the argument.
 ///   - tree: whether names keep host and path.
 ///   - rules: the paths that the list may give.
-///   - allowsListings: whether a URL that ends in `/` is a directory listing.
+///   - listings: which URLs that end in `/` are directory listings.
 /// - Returns: the list.
 /// - Throws: ``CommandFailure`` with all errors, one line each.
 func loadSource(
-  _ source: String, tree: Bool, rules: PathRules = .mount, allowsListings: Bool = false
+  _ source: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never
 ) throws(CommandFailure) -> SourceList {
   do {
     if source.contains("://") {
-      return try SourceListReader.single(url: source, tree: tree, allowsListings: allowsListings)
+      return try SourceListReader.single(url: source, tree: tree, listings: listings)
     }
     let isStandardInput = source == "-"
     let bytes: [UInt8]
@@ -33,7 +33,7 @@ func loadSource(
     }
     return try SourceListReader.parse(
       bytes, sourceName: isStandardInput ? "standard input" : Redaction.shown(source), tree: tree,
-      rules: rules, allowsListings: allowsListings)
+      rules: rules, listings: listings)
   } catch let failure as CommandFailure {
     throw failure
   } catch let error as SourceListError {
@@ -51,7 +51,7 @@ func loadSource(
 ///   sources give the same name.
 func loadSources(_ sources: [String], tree: Bool) throws(CommandFailure) -> SourceList {
   guard sources.count > 1 else {
-    return try loadSource(sources.first ?? "-", tree: tree, allowsListings: true)
+    return try loadSource(sources.first ?? "-", tree: tree, listings: .always)
   }
   var entries: [SourceEntry] = []
   var warnings: [SourceDiagnostic] = []
@@ -63,12 +63,12 @@ func loadSources(_ sources: [String], tree: Bool) throws(CommandFailure) -> Sour
     if source.contains("://") {
       do throws(SourceListError) {
         list = try SourceListReader.parse(
-          Array(source.utf8), sourceName: "URL", tree: tree, allowsListings: true)
+          Array(source.utf8), sourceName: "URL", tree: tree, listings: .always)
       } catch {
         throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
       }
     } else {
-      list = try loadSource(source, tree: tree, allowsListings: true)
+      list = try loadSource(source, tree: tree, listings: .always)
     }
     let shown = Redaction.shown(source)
     for entry in list.entries {

@@ -13,6 +13,8 @@ enum FamiliarOptions {
       case "--": return result + [word] + rest
       // Resume, ask whether a file has changed, follow redirects, take the remote time.
       case "-c", "--continue", "-N", "--timestamping", "-L", "--location", "-R": break
+      // A listing never leads up.
+      case "-np", "--no-parent": break
       case "-C" where rest.first == "-": rest.removeFirst()
       case "-nc", "--no-clobber": result.append("--skip-existing")
       case "-s", "--silent": result.append("--quiet")

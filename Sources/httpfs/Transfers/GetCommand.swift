@@ -17,7 +17,13 @@ struct GetCommand: ParsableCommand {
       only if it is an unchanged earlier download of the same URL and the server has a new \
       version. A session does not store the fields of -H.
 
-      The options -c -nc -N -O -P -s -k -L -R of curl and wget, and -d of aria2, are understood.
+      A URL that ends in '/' is a directory: -r downloads the files that its server lists, and \
+      those in the directories below, under their relative paths. A pattern of --include or \
+      --exclude is matched with the path below the listing and with its last name; its '*' also \
+      matches slashes.
+
+      The options -c -nc -N -O -P -s -k -L -R -np of curl and wget, and -d of aria2, are \
+      understood.
 
       Exit codes: 0 all files are complete; 1 several reasons or another one; 2 timeout; 3 not \
       found; 6 no connection; 9 disk; 19 name resolution; 22 bad response; 23 redirect; 24 access \
@@ -100,6 +106,8 @@ struct GetCommand: ParsableCommand {
   @Flag(help: "Stop all downloads when one fails.")
   var failFast = false
 
+  @OptionGroup var recursion: RecursionOptions
+
   @OptionGroup var location: URLCommandOptions
 
   @OptionGroup var options: TransferOptions
@@ -126,16 +134,16 @@ struct GetCommand: ParsableCommand {
     guard !urls.isEmpty || !lists.isEmpty || session != nil else {
       throw ValidationError("nothing to download: name a URL, a list (-i) or a session (--session)")
     }
-    if checksum != nil, urls.count != 1 || !lists.isEmpty {
+    if checksum != nil, !isOneFile {
       throw ValidationError("--checksum is for one URL; in a list write checksum= below each")
     }
-    if !mirror.isEmpty, urls.count != 1 || !lists.isEmpty {
+    if !mirror.isEmpty, !isOneFile {
       throw ValidationError("--mirror is for one URL; in a list, separate mirrors by TAB")
     }
     if skipExisting, options.overwrite {
       throw ValidationError("--skip-existing and --overwrite exclude each other")
     }
-    if output == "-", urls.count != 1 || !lists.isEmpty || session != nil {
+    if output == "-", !isOneFile || session != nil {
       throw ValidationError("'-o -' is for one URL")
     }
     if output == "-", options.json {
@@ -143,24 +151,32 @@ struct GetCommand: ParsableCommand {
     }
   }
 
+  /// Whether the command line names one file, and no list or directory.
+  private var isOneFile: Bool { urls.count == 1 && lists.isEmpty && !recursion.recursive }
+
   func run() throws {
     try reportingFailure {
       TransferRun.blockSignals()
+      let timeLimit = TimeLimit(options.maxTime?.duration)
       let session = try session.map { path throws(CommandFailure) in try SessionFile(path: path) }
-      let entries = try loadEntries(session)
+      let named = try loadEntries(session)
       var connectionsPerHost = 64
       if let connections { connectionsPerHost = max(64, connections * jobs) }
       let access = try Access(options.access)
       let client = options.makeClient(access, maximumConnectionsPerHost: connectionsPerHost)
       let urlCommand = makeURLCommand(access)
       defer { urlCommand?.end() }
-      if output == "-" { return try copyToStandardOutput(entries, client, access, urlCommand) }
-      try download(entries, session, client, access, urlCommand)
+      let entries = try planned(expanded(named, client, access, timeLimit), session)
+      if output == "-" {
+        return try copyToStandardOutput(entries, client, access, urlCommand, timeLimit)
+      }
+      try download(entries, session, client, access, urlCommand, timeLimit)
     }
   }
 
   // MARK: Planning
 
+  /// The files and listings of the command line, the lists and the session.
   private func loadEntries(_ session: SessionFile?) throws(CommandFailure) -> [SessionEntry] {
     var entries: [SessionEntry] = []
     var messages: [String] = []
@@ -187,13 +203,42 @@ struct GetCommand: ParsableCommand {
     }
     guard messages.isEmpty else { throw CommandFailure(messages: messages) }
     for list in lists {
-      let loaded = try loadSource(list, tree: tree)
+      let loaded = try loadSource(
+        list, tree: tree, listings: recursion.recursive ? .always : .unnamed)
       if !options.quiet { printWarnings(of: loaded) }
       entries += loaded.entries.map { SessionEntry($0) }
     }
+    return try session?.merged(with: entries, warns: !options.quiet) ?? entries
+  }
+
+  /// The entries with the files of their listings; without `--recursive`, listings fail.
+  private func expanded(
+    _ entries: [SessionEntry], _ client: TransferClient, _ access: Access, _ timeLimit: TimeLimit
+  ) throws -> [SessionEntry] {
+    guard recursion.recursive else {
+      return entries.map { entry in
+        var entry = entry
+        if entry.source.isListing { entry.failure = .isDirectory }
+        return entry
+      }
+    }
+    // A listing that fails does not keep the others from being read, even with `--fail-fast`.
+    var configuration = queueConfiguration
+    configuration.stopsAtFailure = false
+    configuration.maximumConcurrent = min(jobs, ListingReader.maximumConcurrent)
+    let queue = TransferQueue(client: client, configuration: configuration)
+    return try ListingReader(queue: queue, options: options, access: access)
+      .expanded(entries, filter: recursion.filter, timeLimit: timeLimit)
+  }
+
+  /// The entries with their checksums and final places.
+  private func planned(
+    _ entries: [SessionEntry], _ session: SessionFile?
+  ) throws(CommandFailure) -> [SessionEntry] {
+    var entries = entries
     if let checksumFile { try addChecksums(of: checksumFile, to: &entries) }
-    guard let session else { return try placed(entries) }
-    let placed = try placed(try session.merged(with: entries, warns: !options.quiet))
+    let placed = try placed(entries)
+    guard let session else { return placed }
     let own = absolutePath(session.store.path)
     for entry in placed
     where absolutePath(entry.path) == own || session.store.isUsed(by: entry.path) {
@@ -209,7 +254,7 @@ struct GetCommand: ParsableCommand {
     return placed
   }
 
-  /// Gives each entry the checksum of its name.
+  /// Gives each file that is not in a session yet the checksum of its name.
   ///
   /// - Throws: ``CommandFailure`` with a line for each entry that has none.
   private func addChecksums(
@@ -217,7 +262,8 @@ struct GetCommand: ParsableCommand {
   ) throws(CommandFailure) {
     let file = try ChecksumFile(path: path)
     var missing: [String] = []
-    for index in entries.indices {
+    for index in entries.indices
+    where !entries[index].isPlaced && !entries[index].source.isListing {
       guard let checksum = file.checksum(of: entries[index].path) else {
         missing.append(
           "'\(escapingControls(entries[index].path))' has no line in '\(escapingControls(path))'")
@@ -233,11 +279,16 @@ struct GetCommand: ParsableCommand {
     do {
       // If `--output` names the file, the URL need not have a name.
       if isOutputFile { return SourceEntry(path: output ?? "", url: try RemoteURL(url)) }
-      return try SourceListReader.single(url: url, tree: tree).entries[0]
+      return try SourceListReader.single(
+        url: url, tree: tree, listings: recursion.recursive ? .always : .never
+      ).entries[0]
     } catch let error as RemoteURL.ParseError {
       throw CommandFailure("'\(showable(url))': malformed URL: \(error)")
     } catch let error as SourceListError {
       let reason = error.diagnostics.first?.message ?? ""
+      if (try? RemoteURL(url))?.listing != nil {
+        throw CommandFailure("'\(showable(url))': \(JobFailure.isDirectory.reason)")
+      }
       throw CommandFailure(
         "'\(showable(url))': "
           + (reason.hasPrefix("malformed URL")
@@ -250,7 +301,7 @@ struct GetCommand: ParsableCommand {
 
   /// Whether `--output` names the one file, not a directory.
   private var isOutputFile: Bool {
-    guard let output, urls.count == 1, lists.isEmpty else { return false }
+    guard let output, isOneFile else { return false }
     return output == "-" || (!output.hasFinalSlash && !isDirectory(output))
   }
 
@@ -342,21 +393,27 @@ struct GetCommand: ParsableCommand {
 
   // MARK: Fetching
 
-  private func download(
-    _ entries: [SessionEntry], _ session: SessionFile?, _ client: TransferClient, _ access: Access,
-    _ urlCommand: URLCommand?
-  ) throws {
+  private var queueConfiguration: TransferQueue.Configuration {
     var configuration = TransferQueue.Configuration()
     configuration.maximumConcurrent = jobs
     configuration.maximumPerHost = perHost
     configuration.stopsAtFailure = failFast
-    let queue = TransferQueue(client: client, configuration: configuration)
+    return configuration
+  }
+
+  private func download(
+    _ entries: [SessionEntry], _ session: SessionFile?, _ client: TransferClient, _ access: Access,
+    _ urlCommand: URLCommand?, _ timeLimit: TimeLimit
+  ) throws {
+    let queue = TransferQueue(client: client, configuration: queueConfiguration)
     let entries = skipExisting ? entries.filter { !isSkipped($0) } : entries
-    let jobs = entries.map { TransferRun.Job(name: $0.path, url: access.url($0.source.url)) }
+    let jobs = entries.map {
+      TransferRun.Job(name: $0.path, url: access.url($0.source.url), failure: $0.failure)
+    }
     let keeper = try session.map { try SessionKeeper($0, entries) }
     var output = TransferOutput(json: options.json, quiet: options.quiet)
     let outcome = TransferRun(
-      queue: queue, isUpload: false, timeLimit: options.maxTime?.duration
+      queue: queue, isUpload: false, timeLimit: timeLimit.left
     ).run(
       jobs, output: &output,
       onChange: { board, isEnd in keeper?.keep(board, isEnd: isEnd) },
@@ -396,12 +453,13 @@ struct GetCommand: ParsableCommand {
 
   /// `-o -`: one connection, in order, as fast as standard output can be written.
   private func copyToStandardOutput(
-    _ entries: [SessionEntry], _ client: TransferClient, _ access: Access, _ urlCommand: URLCommand?
+    _ entries: [SessionEntry], _ client: TransferClient, _ access: Access,
+    _ urlCommand: URLCommand?, _ timeLimit: TimeLimit
   ) throws {
     guard let entry = entries.first else { return }
     let transfer = client.transfer(request(for: entry, to: .stream(), access, urlCommand))
     try StandardOutputCopy(
-      transfer, timeLimit: options.maxTime?.duration, onAbandon: { urlCommand?.end() }
+      transfer, timeLimit: timeLimit.left, onAbandon: { urlCommand?.end() }
     ).run()
   }
 }

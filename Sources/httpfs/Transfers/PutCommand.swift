@@ -5,14 +5,16 @@ import HTTPTransferCore
 import HTTPTypes
 import SourceList
 
-/// `httpfs put FILE URL`: uploads with progress.
+/// `httpfs put FILE URL`: uploads with progress; `-` is standard input.
 struct PutCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "put",
     abstract: "Upload a file to a URL.",
     discussion: """
-      PUT sends the file as it is. With --form, POST sends fields and files as \
-      multipart/form-data, and FILE is omitted: httpfs put --form doc=@report.pdf URL
+      PUT sends the file as it is. '-' is standard input, which is first copied to a file \
+      without a name in TMPDIR (/tmp by default), so that it can be sent again. With --form, POST \
+      sends fields and files as multipart/form-data, and FILE is omitted: \
+      httpfs put --form doc=@report.pdf URL
 
       Exit codes: 0 the server has accepted the upload, 64 bad usage, 130 ended by Ctrl-C; others \
       as for 'httpfs get'.
@@ -20,7 +22,8 @@ struct PutCommand: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "The file and its destination; with --form only the destination.", valueName: "FILE URL"),
+      "The file, or '-' for standard input, and its destination; with --form only the destination.",
+      valueName: "FILE URL"),
     completion: .file())
   var arguments: [String]
 
@@ -66,23 +69,26 @@ struct PutCommand: ParsableCommand {
       throw ValidationError(
         form.isEmpty ? "name a FILE and a URL" : "with --form name the URL alone")
     }
-    if form.isEmpty, arguments[0] == "-" {
-      throw ValidationError("standard input does not tell its length; name a file")
-    }
     if output == "" { throw ValidationError("--output needs the name of a file") }
     for field in form where !field.contains("=") || field.hasPrefix("=") {
       throw ValidationError("--form is written NAME=VALUE or NAME=@FILE")
     }
   }
 
+  private var readsStandardInput: Bool { form.isEmpty && arguments[0] == "-" }
+
   func run() throws {
     try reportingFailure {
-      TransferRun.blockSignals()
       let access = try Access(options.access)
+      var request = try makeRequest(access)
+      // Before signals are blocked: until then, Ctrl-C ends the process.
+      let copy = readsStandardInput ? try StandardInputCopy() : nil
+      defer { withExtendedLifetime(copy) {} }
+      if let copy { request.body = .file(copy.path, contentType: contentType) }
+      TransferRun.blockSignals()
       let queue = TransferQueue(client: options.makeClient(access))
-      let request = try makeRequest(access)
       let transfer = queue.add(request)
-      let name = form.isEmpty ? arguments[0] : "form"
+      let name = readsStandardInput ? "standard input" : form.isEmpty ? arguments[0] : "form"
       var display = TransferOutput(json: options.json, quiet: options.quiet)
       let outcome = TransferRun(
         queue: queue, isUpload: true, timeLimit: options.maxTime?.duration

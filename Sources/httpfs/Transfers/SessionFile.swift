@@ -13,6 +13,8 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
+  /// Why it fails without a request; nil if it does not.
+  var failure: JobFailure?
 
   /// A file without a destination yet.
   init(_ source: SourceEntry) {
@@ -24,13 +26,28 @@ struct SessionEntry: Sendable {
   fileprivate init(placed source: SourceEntry) {
     self.init(source)
     isPlaced = true
+    if name.hasFinalSlash {
+      self.source.url = source.url.listing ?? source.url
+      self.source.isListing = source.url.listing != nil
+    }
     // Compare bytes, so that no combining character can hide the slashes.
     let bytes = Array(name.utf8)
     guard let slashes = bytes.firstRange(of: Array("//".utf8)) else { return }
     directory =
       slashes.lowerBound == 0
       ? "/" : String(decoding: bytes[..<slashes.lowerBound], as: UTF8.self)
-    name = String(decoding: bytes[slashes.upperBound...], as: UTF8.self)
+    let end = self.source.isListing && slashes.upperBound < bytes.count ? 1 : 0
+    name = String(decoding: bytes[slashes.upperBound...].dropLast(end), as: UTF8.self)
+  }
+
+  /// A file or directory that the directory listing of this entry names.
+  func child(_ name: String, url: RemoteURL, isListing: Bool) -> SessionEntry {
+    var child = self
+    child.name = self.name.isEmpty ? name : "\(self.name)/\(name)"
+    child.source.path = child.name
+    child.source.url = url
+    child.source.isListing = isListing
+    return child
   }
 
   /// Sets the path that the user named.
@@ -50,15 +67,19 @@ struct SessionEntry: Sendable {
   }
 
   /// The path of the file, relative to the working directory or absolute.
+  ///
+  /// That of a directory listing ends in `/`.
   var path: String {
-    guard let directory, directory != "." else { return name }
-    return directory == "/" ? "/" + name : "\(directory)/\(name)"
+    let last = source.isListing ? (name.isEmpty ? "" : name + "/") : name
+    guard let directory, directory != "." else { return last.isEmpty ? "./" : last }
+    return directory == "/" ? "/" + last : "\(directory)/\(last)"
   }
 
   /// The path in the form of a session.
   fileprivate var sessionPath: String {
-    guard let directory else { return name }
-    return directory == "/" ? "//" + name : "\(directory)//\(name)"
+    let last = source.isListing && !name.isEmpty ? name + "/" : name
+    guard let directory else { return last }
+    return directory == "/" ? "//" + last : "\(directory)//\(last)"
   }
 
   private static func withoutDoubledSlashes(_ path: String) -> String {

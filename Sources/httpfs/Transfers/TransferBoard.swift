@@ -30,20 +30,37 @@ struct TransferBoard {
     states = Array(repeating: .queued, count: jobs.count)
     backlog = TransferBacklog(
       hosts: jobs.map(\.host), maximumPerHost: maximumPerHost)
+    for (index, job) in jobs.enumerated() {
+      if let failure = job.failure { fail(index, failure) }
+    }
+  }
+
+  private mutating func fail(_ index: Int, _ failure: JobFailure) {
+    items[index].state = .failed(failure.reason)
+    items[index].errorCode = failure.code.rawValue
+    items[index].httpStatus = failure.status
+    states[index] = .failed
+    failedCount += 1
+    reasons[index] = failure.reason
+    exits.insert(TransferExit(failure.code, status: failure.status))
   }
 
   /// Whether everything has ended.
   var isFinished: Bool { backlog.isEmpty && transfers.isEmpty }
 
   /// The files that should become transfers now.
-  mutating func begin() -> [Int] { backlog.begin() }
+  mutating func begin() -> [Int] {
+    let begun = backlog.begin()
+    for index in begun where states[index] == .failed { backlog.end(index) }
+    return begun.filter { states[$0] != .failed }
+  }
 
   /// Records the transfer of a file.
   mutating func add(_ transfer: Transfer, of index: Int) { transfers[index] = transfer }
 
   /// Counts waiting files as cancelled.
   mutating func giveUp() {
-    for index in backlog.giveUp() {
+    for index in backlog.giveUp() where states[index] != .failed {
       items[index].state = .cancelled
       states[index] = .cancelled
       changeCount += 1

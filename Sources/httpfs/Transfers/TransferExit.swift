@@ -31,16 +31,19 @@ enum TransferExit: Int32, CaseIterable {
   /// A file exists that must not be replaced (`EX_CANTCREAT`).
   case exists = 73
 
-  init(_ error: TransferError) {
+  init(_ error: TransferError) { self.init(error.code, status: error.status) }
+
+  /// The code of a failure of a kind; `status` is that of HTTP, if a response has caused it.
+  init(_ code: TransferError.Code, status: Int?) {
     self =
-      switch error.code {
+      switch code {
       case .unresolvedHost: .nameResolution
       case .connectionRefused, .connectionLost: .network
       case .timedOut: .timeout
       case .tls: .tls
       case .redirect: .redirect
       case .status:
-        switch error.status {
+        switch status {
         case 404, 410: .notFound
         case 401, 403, 407: .denied
         default: .badResponse

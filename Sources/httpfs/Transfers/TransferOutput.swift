@@ -13,6 +13,8 @@ struct TransferOutput {
     case lines(PlainReporter)
     case json(JSONReporter)
     case errorsOnly
+    /// Listings, of which a terminal shows only how many are read; nil elsewhere.
+    case listings(TerminalPainter?)
   }
 
   private var style: Style
@@ -36,6 +38,17 @@ struct TransferOutput {
     } else {
       style = .lines(PlainReporter())
     }
+  }
+
+  /// The output for directory listings, which are no files of the user.
+  static func ofListings(json: Bool, quiet: Bool) -> TransferOutput {
+    var output = TransferOutput(json: json, quiet: quiet)
+    if case .bars(let painter, _) = output.style {
+      output.style = .listings(painter)
+    } else {
+      output.style = .listings(nil)
+    }
+    return output
   }
 
   /// Shows the current state.
@@ -90,6 +103,18 @@ struct TransferOutput {
         if failure == nil, !error.isBrokenPipe { failure = error }
       }
       style = .json(reporter)
+    case .listings(var painter):
+      let text = "reading directory listings: \(settled.count) of \(snapshot.items.count)"
+      let permanent = notices.map { DisplayLine($0) }
+      if let bytes = painter?.draw(
+        isLast ? [] : [DisplayLine(text)], above: permanent,
+        columns: terminalSize(of: STDERR_FILENO).columns)
+      {
+        write(bytes)
+      } else if !isQuiet {
+        for line in permanent { printToStandardError(line.text) }
+      }
+      style = .listings(painter)
     case .errorsOnly:
       for item in newlySettled {
         if case .failed = item.state, let line = item.outcome { printToStandardError(line.text) }

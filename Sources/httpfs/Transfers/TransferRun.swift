@@ -19,9 +19,12 @@ final class TransferRun: Sendable {
     let url: String
     /// The key by which the queue counts transfers.
     let host: String
+    /// Why it fails without a transfer; nil if it does not.
+    let failure: JobFailure?
 
-    init(name: String, url: RemoteURL) {
+    init(name: String, url: RemoteURL, failure: JobFailure? = nil) {
       self.name = name
+      self.failure = failure
       self.url = url.redacted
       host = url.authority
     }
@@ -118,6 +121,7 @@ final class TransferRun: Sendable {
       jobs, isUpload: isUpload, maximumPerHost: queue.configuration.maximumPerHost)
     var outcome = Outcome()
     func begin() {
+      if queue.configuration.stopsAtFailure, board.failedCount > 0 { board.giveUp() }
       for index in board.begin() {
         let transfer = makeTransfer(index)
         listen(to: transfer, named: jobs[index].name)
@@ -152,9 +156,7 @@ final class TransferRun: Sendable {
         outcome.isAbandoned = true
         break
       }
-      if deadline != nil || queue.configuration.stopsAtFailure && board.failedCount > 0 {
-        board.giveUp()
-      }
+      if deadline != nil { board.giveUp() }
       begin()
       output.show(snapshot(of: board, since: start), notices: takeNotices())
       onChange(board, false)

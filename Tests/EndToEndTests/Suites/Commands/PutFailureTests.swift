@@ -176,7 +176,7 @@ extension RealMounts {
       ["a.bin", "http://127.0.0.1:9/", "--form", "x=y"], ["http://127.0.0.1:9/", "--form", "x"],
       ["a.bin", "http://127.0.0.1:9/", "--no-such-option"],
       ["a.bin", "http://127.0.0.1:9/", "-o", "-", "--json"],
-      ["a.bin", "http://127.0.0.1:9/", "-o", ""], ["-", "http://127.0.0.1:9/"],
+      ["a.bin", "http://127.0.0.1:9/", "-o", ""], ["-"],
     ])
     func `bad usage ends with 64`(_ arguments: [String]) throws {
       let work = try TransferWorkspace()

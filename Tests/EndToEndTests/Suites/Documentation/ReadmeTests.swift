@@ -36,7 +36,9 @@ extension RealMounts {
     /// Creates a file for each URL of the commands, so a new URL in the README needs no change
     /// here.
     private func makeFiles(for commands: String, below root: String) throws {
-      for match in commands.matches(of: /https:\/\/example\.org\/([\w.\/-]*\w)/) {
+      // A URL that ends in a slash is a listing of others.
+      for match in commands.matches(of: /https:\/\/example\.org\/([\w.\/-]*\w)(\/?)/)
+      where match.2.isEmpty {
         let path = "\(root)/\(match.1)"
         let content =
           path.hasSuffix(".tar.gz") ? "tar cz -C /etc hostname" : "head -c 300000 /dev/urandom"
@@ -61,7 +63,8 @@ extension RealMounts {
       try makeFiles(for: commands, below: root)
       _ = try sandbox.makeDirectory("inbox")
       let nginx = try sandbox.nginx(
-        root: root, locations: "location /inbox/ { root \(sandbox.directory); dav_methods PUT; }")
+        root: root,
+        locations: "autoindex on; location /inbox/ { root \(sandbox.directory); dav_methods PUT; }")
       let checksum = try shell("sha256sum < \(quoted("\(root)/a.bin"))").prefix(64)
       let home = try sandbox.makeDirectory("home")
       let clone = try sandbox.makeDirectory("home/httpfs/.build/release")

@@ -48,6 +48,10 @@ import Testing
     Bound(
       "HTML listing", "1,000 attributes", "DirectoryListing/HTMLLinks", "maximumAttributeCount"),
     Bound("HTML listing", "512 MiB", "RemoteFiles/Listings/ListingRegistry", "standardLimit"),
+    Bound("HTML listing", "8 at a time", "httpfs/Recursion/ListingReader", "maximumConcurrent"),
+    Bound(
+      "HTML listing", "1,000,000 files", "httpfs/Recursion/ListingWalk", "maximumEntryCount"),
+    Bound("HTML listing", "512 MiB of their", "httpfs/Recursion/ListingWalk", "maximumByteCount"),
     Bound("Metalink", "32 MiB", "SourceList/Metalink/Metalink", "maximumByteCount"),
     Bound("Metalink", "64 KiB a tag", "SourceList/Metalink/TagScanner", "maximumByteCount"),
     Bound("Metalink", "1,000 URLs", "SourceList/SourceList", "maximumURLCount"),
