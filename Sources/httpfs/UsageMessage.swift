@@ -36,8 +36,9 @@ struct UsageMessage: CustomStringConvertible {
     description = lines.joined(separator: "\n")
   }
 
-  /// The message with a better suggestion than the parser's; nil if there is none. With
-  /// `isCommand`, the name of a command was expected.
+  /// The message with a better suggestion than the parser's; nil if there is none.
+  ///
+  /// With `isCommand`, the name of a command was expected.
   private static func advised(
     _ message: String, isCommand: Bool, commands: [String]
   ) -> String? {

@@ -18,6 +18,7 @@ import TextFormat
         3 files, 1 complete, 50 MiB of 100 MiB cached (50%), 48 MiB fetched
         5.2 MiB/s, ETA 10s, 4 connections, 18 requests, 2 retries, 1 waiting read
         at most 10 MiB/s for all files together (rate limit)
+        timeouts: read 1m00s, first answer 5s, outage 1m30s
         the cache fails, files are read without it: no \\u{7} space
 
         NAME        STATE          %     CACHED / LENGTH            SPEED    ETA CONN RETRY

@@ -69,8 +69,8 @@ import Testing
         }
       }
     }
-    let (few, many) = (try time(of: 500), try time(of: 4000))
-    #expect(many < few * 8 * 4, "\(few) for 500, \(many) for 4000")
+    // To look at all wrong pieces after each would take several seconds.
+    #expect(try time(of: 4000) < .seconds(1))
   }
 
   @Test("A read asks for its whole piece, and sees it when its hash is right, not before")

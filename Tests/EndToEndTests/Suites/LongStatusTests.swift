@@ -60,7 +60,7 @@ extension RealMounts {
         #expect(text == "right\n", "\(command)")
       }
       let lines = try shell("\(try Products.httpfs) status \(mount.mountpoint) | wc -l")
-      #expect(Int(lines.trimmingCharacters(in: .whitespacesAndNewlines)) == Self.count + 5)
+      #expect(Int(lines.trimmingCharacters(in: .whitespacesAndNewlines)) == Self.count + 6)
       // A reader that seeks far back gets an error.
       let seeker = """
         import os, sys

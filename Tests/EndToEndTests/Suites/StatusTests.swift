@@ -53,7 +53,7 @@ extension RealMounts {
       #expect(
         Set(object.keys) == [
           "version", "mountpoint", "uptime_seconds", "verifies_servers",
-          "rate_limit_bytes_per_second", "totals", "cache",
+          "rate_limit_bytes_per_second", "timeouts", "totals", "cache",
           "kernel", "files",
         ])
       let files = try #require(object["files"] as? [[String: Any]])

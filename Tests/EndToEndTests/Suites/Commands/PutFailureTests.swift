@@ -183,7 +183,7 @@ extension RealMounts {
       _ = try work.writeContent("a.bin", seed: 31, byteCount: 10)
       let result = try work.run(["put"] + arguments)
       #expect(result.ending == .exited(64))
-      #expect(result.error.hasPrefix("Error: "), "\(result.error)")
+      #expect(result.error.hasPrefix("httpfs: "), "\(result.error)")
     }
 
     @Test(arguments: ["not a url", "ftp://127.0.0.1/a", "http://", "a.bin"])

@@ -172,6 +172,20 @@ extension RealMounts {
       #expect(first?.contains(suggestion) == true, "\(result.error)")
     }
 
+    @Test func `no part of a cache's name comes from a password or a query`() throws {
+      let origin = try OriginServer()
+      let home = try Home()
+      let host = "user:pw-canary@127.0.0.1:\(origin.port)"
+      for (index, url) in ["", "/", "/a.bin?pw-canary", "/pw/a.bin#x"].enumerated() {
+        let place = try home.mount("m\(index)", "--no-check", "http://\(host)\(url)")
+        #expect(try home.run("umount", place).succeeded)
+      }
+      let caches = home.sandbox.path(".cache/httpfs/mounts")
+      let names = try FileManager.default.contentsOfDirectory(atPath: caches)
+      #expect(names.count >= 3)
+      #expect(!names.contains { $0.contains("canary") || $0.contains("user") }, "\(names)")
+    }
+
     @Test
     func `each list from standard input has a cache of its own, and a bad one stops no command`()
       throws

@@ -141,8 +141,8 @@ extension RealMounts {
 
     @Test(
       "81 the target of redirects dies, and they lead elsewhere: open files and downloads follow",
-      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
-    func movedTarget(seed: UInt64) throws {
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all, ["stopped", "closing", "unavailable"])
+    func movedTarget(seed: UInt64, target: String) throws {
       let work = try TransferWorkspace()
       let (origin, first, second) = (try OriginServer(), try OriginServer(), try OriginServer())
       func redirect(to server: OriginServer) throws {
@@ -163,7 +163,12 @@ extension RealMounts {
       #expect(isRight(head, at: 0))
       let download = try work.start("get", listed, "-o", "got.bin")
       sleep(2)
-      first.stop()
+      switch target {
+      case "stopped": first.stop()
+      case "unavailable": try first.control("*", ["status": "503"])
+      default:
+        try first.post(["match": "*", "actions": ["close"]])
+      }
       try redirect(to: second)
       try file.seek(toOffset: UInt64(Self.length) - 4096)
       let start = ContinuousClock.now
