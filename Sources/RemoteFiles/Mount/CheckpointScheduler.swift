@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import HTTPTransfer
 internal import RangeCache
+internal import Synchronization
 
 /// The cached bytes of a version, which a checkpoint protects from a loss of power.
 protocol Checkpointed: Sendable {
@@ -55,6 +56,7 @@ final class CheckpointScheduler: Sendable {
 
   private let context: MountContext
   private let afterwards: @Sendable () -> Void
+  private let isEnding = Atomic<Bool>(false)
 
   /// Creates a scheduler.
   ///
@@ -70,7 +72,9 @@ final class CheckpointScheduler: Sendable {
   func checkpointIfDue(_ version: some Checkpointed, now: ContinuousClock.Instant) {
     guard let ticket = version.beginCheckpoint(now: now, interval: Self.interval) else { return }
     context.diskQueue.async { [self] in
-      guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }
+      guard !isEnding.load(ordering: .relaxed), let checkpoint = version.syncData(ticket) else {
+        return version.endCheckpoint()
+      }
       context.storage.perform { [self] in
         version.commit(ticket, checkpoint)
         context.diskQueue.async { [self] in
@@ -80,4 +84,10 @@ final class CheckpointScheduler: Sendable {
       }
     }
   }
+
+  /// Drops the checkpoints that have not begun, for the end of the mount.
+  ///
+  /// Thousands may be queued after thousands of files were seen for the first time; the end commits
+  /// those with the most bytes itself.
+  func end() { isEnding.store(true, ordering: .relaxed) }
 }

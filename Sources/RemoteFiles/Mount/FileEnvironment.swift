@@ -13,6 +13,7 @@ package final class FileEnvironment: Sendable {
   let listingBudget = ListingBudget()
   let keyOwners = CacheKeyOwners()
   private let prefetcher: Prefetcher
+  private let checkpoints: CheckpointScheduler
 
   package init(
     client: TransferClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
@@ -27,6 +28,7 @@ package final class FileEnvironment: Sendable {
     let clock = DeadlineClock(context: context, checkpoints: checkpoints)
     let prefetcher = Prefetcher(context: context, clock: clock)
     self.prefetcher = prefetcher
+    self.checkpoints = checkpoints
     shared = MountEnvironment(
       context: context, clock: clock, checkpoints: checkpoints, evictor: evictor,
       wakePrefetcher: { prefetcher.wake() })
@@ -140,8 +142,9 @@ package final class FileEnvironment: Sendable {
   package func end() {
     let evictor = shared.evictor
     MountEnd(
-      context: shared.context, clock: shared.clock, firstBytes: shared.firstBytes,
-      connectionCounts: shared.connectionCounts, markUsed: { evictor.markUsed() }
+      context: shared.context, clock: shared.clock, checkpoints: checkpoints,
+      firstBytes: shared.firstBytes, connectionCounts: shared.connectionCounts,
+      markUsed: { evictor.markUsed() }
     ).run()
   }
 }

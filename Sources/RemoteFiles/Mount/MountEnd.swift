@@ -10,6 +10,7 @@ internal import Logging
 struct MountEnd: Sendable {
   let context: MountContext
   let clock: DeadlineClock
+  let checkpoints: CheckpointScheduler
   let firstBytes: FirstBytes
   let connectionCounts: ConnectionCounts
   /// Marks the entries that were used.
@@ -34,6 +35,7 @@ struct MountEnd: Sendable {
     wait(for: Self.cancellationTimeout) { context.client.activeExchangeCount == 0 }
     // Commands that were accepted, such as pins, are carried out.
     _ = context.backgroundQueue.isDone(within: Self.backgroundTimeout)
+    checkpoints.end()
     // The disk may be slow, but the process must end.
     let isStored = DispatchQueue(label: "httpfs.end").isDone(
       within: FileSettings.checkpointTimeout
