@@ -15,7 +15,7 @@ struct UsageMessage: CustomStringConvertible {
     "--out": "--output", "--no-check-certificate": "--insecure",
     "--ca-certificate": "--cacert", "--connect-time": "--connect-timeout",
     "--speed-time": "--stall-timeout",
-    "--retry": "--stall-timeout", "--load-cookies": "--cookies", "--cookie": "--cookies",
+    "--retry": "--retries", "--load-cookies": "--cookies", "--cookie": "--cookies",
     "--upload-file": "put", "--dir-cache-time": "--listing-ttl",
     "--metadata-ttl": "--revalidate",
   ]

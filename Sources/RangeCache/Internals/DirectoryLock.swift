@@ -3,9 +3,8 @@ import LinuxSystem
 
 /// The lock on a cache directory, which one process at a time holds (`flock(2)`).
 ///
-/// The locked file contains the process identifier, and on a second line the mount point, if there
-/// is one. The kernel releases the lock when the process
-/// dies, however it dies.
+/// The locked file contains the process identifier and, for a mount, its mount point on a second
+/// line. The kernel releases the lock when the process dies, however it dies.
 struct DirectoryLock: ~Copyable {
   static let name = "lock"
 
