@@ -92,9 +92,10 @@ in_root() {
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
 }
 
-# Keep this machine's environment: a proxy may be needed to reach Debian's packages.
+# Keeps this machine's environment, since a proxy may be needed to reach Debian's packages, but not the directories
+# that it names: the tree has no others than its own.
 apt_in_root() {
-  chroot "$root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
+  chroot "$root" env -u TMPDIR -u TMP -u TEMP -u HOME PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
     apt-get --quiet --quiet --yes --no-install-recommends -o APT::Update::Error-Mode=any "$@" \
     >"$work/apt.log" 2>&1 && return
   cat "$work/apt.log" >&2
