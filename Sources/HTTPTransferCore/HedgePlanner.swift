@@ -57,7 +57,9 @@ extension Array where Element: FetchSegment {
   /// - Returns: the index of the rival, which the caller cancels; nil if there is none.
   @inlinable package mutating func endRival(ofSegmentAt index: Int) -> Int? {
     let (id, hedged) = (self[index].id, self[index].hedgeOf)
-    guard let rival = firstIndex(where: { $0.id == hedged || $0.hedgeOf == id }) else { return nil }
+    // By index, because this runs for every piece of a body: a loop over the elements copies them.
+    guard let rival = indices.first(where: { self[$0].id == hedged || self[$0].hedgeOf == id })
+    else { return nil }
     self[index].hedgeOf = nil
     self[rival].hedgeOf = nil
     // Late bytes of the rival are not stored; the bytes beyond are planned again.

@@ -9,9 +9,17 @@ package struct SpeedMeter: Sendable {
   private var start: ContinuousClock.Instant?
   private var last: ContinuousClock.Instant?
 
+  /// How long counts as one point in time; it changes the result by at most 0.5 %.
+  private static let moment = Duration.milliseconds(10)
+
   package init() {}
 
   package mutating func note(byteCount: Int, now: ContinuousClock.Instant) {
+    // Pieces arrive by the ten thousand a second; within a moment nothing fades.
+    if let last, now - last < Self.moment {
+      weighted += Double(byteCount)
+      return
+    }
     weighted = faded(until: now) + Double(byteCount)
     last = now
     if start == nil { start = now }

@@ -9,14 +9,14 @@ package final class BufferPool: Sendable {
   package static let bufferByteCount = 512 << 10
 
   /// The maximum number of buffers kept for reuse; a new one costs page faults, not correctness.
-  private static let keptCount = 8
+  private static let keptCount = 16
 
   /// The limit for the unstored bytes of all buffers, apart from the minimum of each: a crash loses
   /// them.
   package static let gatheredByteLimit = 8 << 20
 
   /// The capacity of a buffer is the unused part of the limit, divided by this.
-  private static let share = 16
+  private static let share = 8
 
   /// The minimum capacity: a system call for fewer bytes costs more than the write.
   package static let minimumGatherByteCount = 64 << 10

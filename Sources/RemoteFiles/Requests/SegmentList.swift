@@ -32,7 +32,10 @@ struct SegmentList: RandomAccessCollection, Sendable {
   /// How many can be entered before memory is allocated.
   var capacity: Int { segments.capacity }
 
-  private func index(of id: SegmentID) -> Int? { segments.firstIndex { $0.id == id } }
+  // A loop over the elements would copy them, for every piece of a body.
+  private func index(of id: SegmentID) -> Int? {
+    segments.indices.first { segments[$0].id == id }
+  }
 
   /// An identifier for the next request.
   mutating func nextID() -> SegmentID {
