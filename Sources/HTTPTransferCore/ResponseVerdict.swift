@@ -123,17 +123,17 @@ package enum ResponseVerdict: Equatable, Sendable {
 }
 
 extension HTTPFields {
-  /// Whether the first answer for a file at `path` looks like a stand-in.
+  /// Whether the first answer for the file at `url` looks like a stand-in.
   ///
   /// Examples are an HTML page (such as an error or login page) where the name promises another
   /// type, or a coding that was not requested. Without a known version to compare with, such an
   /// answer is worth a repetition.
-  package func isDoubtful(forPath path: String) -> Bool {
+  package func isDoubtful(for url: RemoteURL) -> Bool {
     if ContentVersion(self, completeLength: nil).contentCoding != nil { return true }
+    guard hasMediaType(startingWith: "text/html") else { return false }
+    let path = url.path
     // The page of a directory is HTML, whatever its name holds.
-    guard hasMediaType(startingWith: "text/html"), path.utf8.last != UInt8(ascii: "/") else {
-      return false
-    }
+    if path.utf8.last == UInt8(ascii: "/"), url.query == nil { return false }
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: ".") else { return false }
     return !["html", "htm", "xhtml", "php", "asp", "aspx", "jsp", "cgi"].contains(

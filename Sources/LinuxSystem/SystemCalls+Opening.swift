@@ -24,12 +24,10 @@ extension SystemCalls {
     try open(name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL, permissions: permissions)
   }
 
-  /// Creates a file for reading and writing whose name is removed at once (`mkstemp(3)`,
-  /// `unlink(2)`).
+  /// Creates a file for reading and writing whose name is removed at once (`unlink(2)`).
   package static func createNamelessFile(in directory: String) throws(ErrorNumber) -> Descriptor {
-    var path = Array("\(directory)/httpfs-XXXXXX".utf8CString)
-    let file = Descriptor(try checked { mkstemp(&path) })
-    _ = try checked { fcntl(file.rawValue, F_SETFD, FD_CLOEXEC) }
+    let path = "\(directory)/httpfs-\(UInt64.random(in: 0 ... .max))"
+    let file = try createFile(path, in: AT_FDCWD)
     _ = try checked { Glibc.unlink(path) }
     return file
   }

@@ -26,10 +26,13 @@ package struct TimeoutStatus: Sendable, Hashable, Decodable {
   /// The line of `.status`.
   var text: String {
     let (read, first, outage) = (
-      humanDuration(seconds: readSeconds), humanDuration(seconds: firstAnswerSeconds),
-      humanDuration(seconds: outageSeconds)
+      Self.text(readSeconds), Self.text(firstAnswerSeconds), Self.text(outageSeconds)
     )
     return "timeouts: read \(read), first answer \(first), outage \(outage)"
+  }
+
+  private static func text(_ seconds: Double) -> String {
+    seconds == seconds.rounded() ? humanDuration(seconds: seconds) : "\(seconds)s"
   }
 
   func write(to writer: inout JSONWriter) {

@@ -90,7 +90,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   init(_ error: ExchangeError) {
     let code: Code =
       switch error.code {
-      case .unresolvedHost, .connectionRefused: .unreachable
+      case .unresolvedHost, .connectionRefused, .gone: .unreachable
       case .noRoute: .disconnected
       case .connectionTimedOut, .timedOut: .timedOut
       case .connectionLost, .truncated, .other: .unavailable

@@ -213,21 +213,22 @@ import Testing
       ("text/html", "/INDEX.HTM", false), ("text/html", "/get.php", false),
       ("text/html", "/download", false), ("text/html", "/", false), ("text/html", "", false),
       ("text/html", "/dir.d/file", false), ("text/html", "/v1.2/", false),
+      ("text/html", "/data.bin/?x=1", true), ("text/html", "/list/?x=1", false),
       ("application/octet-stream", "/b.iso", false),
       ("text/plain", "/b.iso", false), (nil, "/b.iso", false),
     ] as [(String?, String, Bool)])
-  func doubtfulPages(type: String?, path: String, expected: Bool) {
+  func doubtfulPages(type: String?, path: String, expected: Bool) throws {
     var fields = HTTPFields()
     fields[.contentType] = type
-    #expect(fields.isDoubtful(forPath: path) == expected)
+    #expect(try fields.isDoubtful(for: RemoteURL("http://h" + path)) == expected)
   }
 
   @Test("The type counts, however long its field is and whatever follows")
-  func longType() {
+  func longType() throws {
     let rest = String(repeating: "x", count: 97 << 10)
     #expect(
-      HTTPFields([.init(name: .contentType, value: "text/html; a=" + rest)])
-        .isDoubtful(forPath: "/a.iso"))
+      try HTTPFields([.init(name: .contentType, value: "text/html; a=" + rest)])
+        .isDoubtful(for: RemoteURL("http://h/a.iso")))
     let fields: HTTPFields = [
       .contentRange: "bytes 0-0/5", .contentType: "Multipart/byteranges; boundary=" + rest,
     ]
@@ -235,10 +236,11 @@ import Testing
   }
 
   @Test("The verdict on a head of long values costs next to nothing")
-  func costOfLongValues() {
+  func costOfLongValues() throws {
     let latin = HTTPField(
       name: .contentEncoding, value: [UInt8](repeating: 0xC9, count: 97 << 10))
     let text = String(repeating: "m ", count: 48 << 10)
+    let url = try RemoteURL("http://h/a.iso")
     let start = ContinuousClock.now
     for _ in 0..<200 {
       var fields: HTTPFields = [
@@ -246,17 +248,17 @@ import Testing
       ]
       fields.append(latin)
       _ = judge(206, fields, asked: 0..<1)
-      _ = fields.isDoubtful(forPath: "/a.iso")
+      _ = fields.isDoubtful(for: url)
     }
     // Reading each value to its end would take 15 s; the limit also allows for a busy machine.
     #expect(ContinuousClock.now - start < .seconds(4))
   }
 
   @Test("A coding that was not asked for is doubted, whatever the type")
-  func doubtfulCoding() {
+  func doubtfulCoding() throws {
     for (coding, expected) in [("gzip", true), ("br", true), ("identity", false)] {
       let fields: HTTPFields = [.contentEncoding: coding, .contentType: "application/x-iso"]
-      #expect(fields.isDoubtful(forPath: "/a.iso") == expected)
+      #expect(try fields.isDoubtful(for: RemoteURL("http://h/a.iso")) == expected)
     }
   }
 }

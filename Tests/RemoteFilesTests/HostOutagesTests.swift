@@ -1,4 +1,6 @@
 import Glibc
+import HTTPTransfer
+import HTTPTransferCore
 import Testing
 
 @testable import RemoteFiles
@@ -24,37 +26,35 @@ import Testing
       now: start + .seconds(seconds))
   }
 
-  private func mayAsk(_ origin: String = "http://a", at seconds: Double) -> Bool {
-    if case .refused = outages.admission(to: origin, now: start + .seconds(seconds)) {
-      false
-    } else {
-      true
-    }
+  private func mayAsk(_ origin: String = "http://a", at seconds: Double) throws -> Bool {
+    let url = try RemoteURL(origin + "/file")
+    if case .refused = outages.permit(to: url, now: start + .seconds(seconds)) { return false }
+    return true
   }
 
   @Test("A server counts as gone after a minute of failures, and is then probed once a second")
-  func gone() {
+  func gone() throws {
     for second in [0, 20, 40, 58] { #expect(!fail(at: second)) }
-    #expect(mayAsk(at: 58))
+    #expect(try mayAsk(at: 58))
     #expect(fail(at: 60))
-    #expect(mayAsk(at: 60))
-    #expect(!mayAsk(at: 60.5))
-    #expect(mayAsk(at: 61))
-    #expect(mayAsk("http://b", at: 60.5))
+    #expect(try mayAsk(at: 60))
+    #expect(try !mayAsk(at: 60.5))
+    #expect(try mayAsk(at: 61))
+    #expect(try mayAsk("http://b", at: 60.5))
     // It stays gone while nobody asks.
     #expect(fail(at: 4000))
   }
 
   @Test(
     "An answer ends the outage", arguments: [FileError.Code.unavailable, .invalidResponse, nil])
-  func answered(code: FileError.Code?) {
+  func answered(code: FileError.Code?) throws {
     for second in stride(from: 0, through: 60, by: 20) { _ = fail(at: second) }
     if let code {
       #expect(!fail("http://a", code, at: 61))
     } else {
       outages.recordContact(with: "http://a", isListed: true)
     }
-    #expect(mayAsk(at: 61) && mayAsk(at: 61))
+    #expect(try mayAsk(at: 61) && mayAsk(at: 61))
     #expect(!fail(at: 62))
   }
 
@@ -84,16 +84,38 @@ import Testing
   }
 
   @Test("A host that accepts no connection in time is gone, too, and reads of it fail with EIO")
-  func silentHost() {
+  func silentHost() throws {
     for second in [0, 20, 40] { #expect(!fail("http://a", .timedOut, at: second)) }
     #expect(fail("http://a", .timedOut, at: 60))
-    guard case .probe = outages.admission(to: "http://a", now: start + .seconds(60)),
-      case .refused(let error) = outages.admission(to: "http://a", now: start + .seconds(60))
+    let url = try RemoteURL("http://a/file")
+    guard case .limited = outages.permit(to: url, now: start + .seconds(60)),
+      case .refused(let error) = outages.permit(to: url, now: start + .seconds(60))
     else {
       Issue.record("not gone")
       return
     }
-    #expect(error.readErrno == EIO)
+    #expect(FileError(error).readErrno == EIO)
+    #expect(FileError(error).reason == "reason")
+  }
+
+  @Test("One scout goes on looking for a server that takes too long to connect")
+  func scout() throws {
+    let url = try RemoteURL("http://a/file")
+    let late = ExchangeError(code: .connectionTimedOut, url: url, detail: "late")
+    #expect(!outages.beginScout(after: late), "the server is not gone")
+    for second in [0, 20, 40] { #expect(!fail("http://a", .timedOut, at: second)) }
+    #expect(fail("http://a", .timedOut, at: 60))
+    let refused = ExchangeError(code: .connectionRefused, url: url, detail: "")
+    #expect(!outages.beginScout(after: refused), "a refusal takes no time")
+    #expect(outages.beginScout(after: late))
+    #expect(!outages.beginScout(after: late))
+    #expect(try !mayAsk(at: 70), "the scout is looking")
+    outages.endScout(of: "http://a")
+    #expect(try mayAsk(at: 70))
+    #expect(outages.beginScout(after: late))
+    outages.recordContact(with: "http://a", isListed: false)
+    outages.endScout(of: "http://a")
+    #expect(try mayAsk(at: 70) && mayAsk(at: 70))
   }
 
   @Test("The time for which the process was suspended does not count")

@@ -64,10 +64,15 @@ final class ActiveExchange {
   private var expectation = HopExpectation()
   /// Whether the server of the current hop has set a cookie.
   private(set) var hasSetCookie = false
+  /// How long a connection for the current hop may take.
+  private var connectTimeout: Duration
+  /// Whether the gate of the request must be asked about the current hop.
+  private var needsPermit = false
 
   init(
-    id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver, easy: EasyHandle,
-    addressGuard: AddressGuard, sockets: ConnectionSockets, throttle: BodyThrottle
+    id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
+    connectTimeout: Duration?, easy: EasyHandle, addressGuard: AddressGuard,
+    sockets: ConnectionSockets, throttle: BodyThrottle
   ) {
     self.id = id
     self.request = request
@@ -77,6 +82,7 @@ final class ActiveExchange {
     target = HopTarget(request)
     connection = HopConnection(addressGuard: addressGuard, sockets: sockets)
     stallTimeout = request.stallTimeout
+    self.connectTimeout = min(request.connectTimeout, connectTimeout ?? request.connectTimeout)
   }
 
   /// The URL of the current hop.
@@ -90,6 +96,22 @@ final class ActiveExchange {
     guard let fresh = EasyHandle() else { return false }
     easy = fresh
     return true
+  }
+
+  /// Asks the gate of the request about the current hop, if a redirect has led to another origin.
+  ///
+  /// - Returns: why the exchange ends; nil if it may go on.
+  func enterHop() -> ExchangeError? {
+    guard needsPermit else { return nil }
+    needsPermit = false
+    connectTimeout = request.connectTimeout
+    switch request.gate?.permit(to: url, isRedirected: true) {
+    case .granted, nil: return nil
+    case .limited(let timeout):
+      connectTimeout = min(connectTimeout, timeout)
+      return nil
+    case .refused(let error): return error
+    }
   }
 
   /// Frees the handle, which must be in no multi handle.
@@ -121,7 +143,7 @@ final class ActiveExchange {
     HopOptions(
       configuration: configuration, request: request, target: target, way: way, share: share,
       neighbourCount: neighbourCount, needsFreshConnection: wantsFreshConnection,
-      stallTimeout: stallTimeout
+      connectTimeout: connectTimeout, stallTimeout: stallTimeout
     ).apply(to: easy)
     headDeadline = nil
     unansweredSince = nil
@@ -357,7 +379,9 @@ final class ActiveExchange {
       return .done(.finished)
     }
     if let failure { return .done(.failed(failure)) }
+    let origin = url.origin
     if target.advance() {
+      needsPermit = url.origin != origin
       // A long body of a redirect was aborted on purpose. Only its connection is lost.
       route.forgetFailures()
       metrics.requests += 1

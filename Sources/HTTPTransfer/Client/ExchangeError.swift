@@ -13,6 +13,8 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     /// No route leads there: a network is down, or the host is not connected.
     case noRoute = "no route to the server"
     case connectionTimedOut = "timed out while connecting"
+    /// A ``HopGate`` has refused to connect, because the server could not be reached before.
+    case gone = "server gone"
     /// Connected, then interrupted: reset, closed early, or aborted by the network.
     case connectionLost = "connection lost"
     /// The body ended before its declared length.
@@ -55,7 +57,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   package var isTransient: Bool {
     switch code {
     case .connectionLost, .truncated, .timedOut, .connectionTimedOut, .malformedResponse,
-      .outOfResources, .other, .connectionRefused, .noRoute, .unresolvedHost:
+      .outOfResources, .other, .connectionRefused, .noRoute, .unresolvedHost, .gone:
       true
     case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: false
     }
@@ -64,7 +66,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   /// Whether the server could not be reached.
   package var isUnreachable: Bool {
     switch code {
-    case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut: true
+    case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut, .gone: true
     default: false
     }
   }
@@ -76,7 +78,8 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   }
 
   package var description: String {
-    detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
+    // The detail of `gone` is the description of an earlier error.
+    code == .gone ? detail : detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
   }
 
   /// Maps the `CURLcode` of an exchange with `url`.

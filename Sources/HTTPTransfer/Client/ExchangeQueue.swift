@@ -12,6 +12,8 @@ package struct ExchangeQueue {
     package let id: ExchangeID
     package var request: ExchangeRequest
     package let receiver: any ExchangeReceiver
+    /// How long the first connection may take; nil for the request's own limit.
+    package var connectTimeout: Duration?
 
     package init(id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver) {
       self.id = id

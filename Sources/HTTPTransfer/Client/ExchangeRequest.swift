@@ -57,6 +57,9 @@ package struct ExchangeRequest: Sendable {
   /// The time limit for establishing a connection, including TLS.
   package var connectTimeout: Duration
 
+  /// Decides for each server whether the exchange may connect to it; nil for no restriction.
+  package var gate: (any HopGate)?
+
   /// How long no byte may move in either direction before the exchange fails, in whole seconds; nil
   /// for no limit.
   package var stallTimeout: Duration?

@@ -15,6 +15,7 @@ struct HopOptions {
   let neighbourCount: Int
   /// Whether a connection that was used before must not be used.
   let needsFreshConnection: Bool
+  let connectTimeout: Duration
   let stallTimeout: Duration?
 
   func apply(to easy: EasyHandle) {
@@ -42,7 +43,7 @@ struct HopOptions {
     // time. Many concurrent exchanges share the bandwidth and the memory, so each reads less.
     easy.set(CURLOPT_BUFFERSIZE, bufferSize)
     easy.set(
-      CURLOPT_CONNECTTIMEOUT_MS, EasyHandle.number(request.connectTimeout / .milliseconds(1)))
+      CURLOPT_CONNECTTIMEOUT_MS, EasyHandle.number(connectTimeout / .milliseconds(1)))
     setTrust(of: easy)
     setRoute(of: easy)
     easy.setStallTimeout(stallTimeout)

@@ -83,7 +83,7 @@ final class NetworkLoop {
   private func execute(_ command: TransferClient.Command, multi: UnsafeMutableRawPointer) {
     switch command {
     case .start(let id, let request, let receiver):
-      queue.append(ExchangeQueue.Entry(id: id, request: request, receiver: receiver))
+      enqueue(ExchangeQueue.Entry(id: id, request: request, receiver: receiver))
       startQueued(multi: multi)
     case .cancel(let id):
       if let exchange = exchanges[id] {
@@ -114,17 +114,29 @@ final class NetworkLoop {
     }
   }
 
-  /// Starts the exchanges that get a slot.
-  private func startQueued(multi: UnsafeMutableRawPointer) {
-    while let entry = queue.next() {
-      start(entry.id, entry.request, entry.receiver, multi: multi)
+  /// Lets an exchange wait for a slot, unless its gate refuses it: a server that is gone may have
+  /// many slots that wait for connections.
+  private func enqueue(_ entry: ExchangeQueue.Entry) {
+    var entry = entry
+    switch entry.request.gate?.permit(to: entry.request.url, isRedirected: false) {
+    case .granted, nil: break
+    case .limited(let connectTimeout): entry.connectTimeout = connectTimeout
+    case .refused(let error):
+      client.exchangeEnded()
+      var metrics = ExchangeMetrics()
+      metrics.requests = 0
+      return entry.receiver.finish(.failed(error), metrics: metrics)
     }
+    queue.append(entry)
   }
 
-  private func start(
-    _ id: ExchangeID, _ request: ExchangeRequest, _ receiver: any ExchangeReceiver,
-    multi: UnsafeMutableRawPointer
-  ) {
+  /// Starts the exchanges that get a slot.
+  private func startQueued(multi: UnsafeMutableRawPointer) {
+    while let entry = queue.next() { start(entry, multi: multi) }
+  }
+
+  private func start(_ entry: ExchangeQueue.Entry, multi: UnsafeMutableRawPointer) {
+    let (id, request, receiver) = (entry.id, entry.request, entry.receiver)
     guard let easy = EasyHandle() else {
       queue.leave(id)
       client.exchangeEnded()
@@ -134,7 +146,8 @@ final class NetworkLoop {
       return
     }
     let exchange = ActiveExchange(
-      id: id, request: request, receiver: receiver, easy: easy,
+      id: id, request: request, receiver: receiver, connectTimeout: entry.connectTimeout,
+      easy: easy,
       addressGuard: client.origins.withLock { $0.addressGuard(for: request) },
       sockets: self.multi.sockets,
       throttle: throttle)
@@ -163,6 +176,7 @@ final class NetworkLoop {
   /// Sends the request of the current hop, or defers it until its origin accepts requests.
   private func begin(_ exchange: ActiveExchange, multi: UnsafeMutableRawPointer) {
     let now = ContinuousClock.now
+    if let error = exchange.enterHop() { return end(exchange, .failed(error)) }
     let origin = exchange.url.normalizedOrigin
     if let moment = client.origins.withLock({ $0.gate.opening(of: origin, now: now) }) {
       exchange.isHeld = true

@@ -253,7 +253,7 @@ struct Representation: Sendable {
     if let range = request.range, let length = content.completeLength, range.lowerBound >= length {
       return .reject(.fail(.beyondTheEnd(length, answer.head, answer.url)), .stop)
     }
-    if version == nil, answer.head.headerFields.isDoubtful(forPath: request.url.path) {
+    if version == nil, answer.head.headerFields.isDoubtful(for: request.url) {
       // Error pages also arrive with status 200. Without a version to compare, a retry is
       // worthwhile.
       if !request.decodesContent, allowance.mayDoubt() {

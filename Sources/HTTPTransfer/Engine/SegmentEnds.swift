@@ -46,7 +46,7 @@ final class SegmentEnds: @unchecked Sendable {
       return retries.failOver(id, error, after: nil, from: mirror) ?? .fail(error)
     case .retry(let error, let delay):
       let hasMoved = recordFailure(error, of: exchange)
-      return retries.retry(id, error, after: hasMoved ? nil : delay, from: mirror)
+      return retries.retry(id, error, after: delay, from: mirror, hasMoved: hasMoved)
     case .expired(let error): return retries.askElsewhere(id, error)
     case .unchanged(let head, let url): return .leaveEarlier(head, from: url)
     case .none:
@@ -69,8 +69,9 @@ final class SegmentEnds: @unchecked Sendable {
       if error.code == .unreadableBody, let failure = fetcher.body?.failure {
         return .fail(failure.error(at: request.url))
       }
-      _ = recordFailure(TransferError(error), of: exchange)
-      return retries.retry(id, TransferError(error), after: nil, from: exchange.mirror)
+      let hasMoved = recordFailure(TransferError(error), of: exchange)
+      return retries.retry(
+        id, TransferError(error), after: nil, from: exchange.mirror, hasMoved: hasMoved)
     // The transfer never ends a body deliberately before the segment's end.
     case .stopped where segment.storedEnd < segment.end: return retryCut(exchange)
     case .finished where exchange.position == nil && !fetcher.table.isComplete:

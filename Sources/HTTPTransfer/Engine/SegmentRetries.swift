@@ -18,8 +18,11 @@ final class SegmentRetries: @unchecked Sendable {
   private var representation: Representation { fetcher.representation }
 
   /// Retries a segment later, or fails.
+  ///
+  /// A failure of a server that the next request does not go to (`hasMoved`) does not count.
   func retry(
-    _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int
+    _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int,
+    hasMoved: Bool = false
   ) -> TransferStep {
     if fetcher.dropFailedHedge(id) { return .wait }
     if let step = failOver(id, error, after: retryAfter, from: mirror) { return step }
@@ -37,7 +40,8 @@ final class SegmentRetries: @unchecked Sendable {
       fetcher.table.fail(id, isCounted: false)
       return sendAgain(id, FetchConstants.disconnectionInterval, after: error, attempt: 1)
     }
-    var attempt = fetcher.table.fail(id)
+    var attempt = fetcher.table.fail(id, isCounted: !hasMoved)
+    if hasMoved { return sendAgain(id, .zero, after: error, attempt: 1) }
     if fetcher.table[id]?.isWhole == true, !representation.canSkip {
       attempt = fetcher.allowance.countRepeat()
     }

@@ -88,7 +88,7 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     let code: Code =
       switch error.code {
       case .unresolvedHost: .unresolvedHost
-      case .connectionRefused, .noRoute: .connectionRefused
+      case .connectionRefused, .noRoute, .gone: .connectionRefused
       case .connectionTimedOut, .timedOut: .timedOut
       case .connectionLost, .truncated: .connectionLost
       case .tls: .tls

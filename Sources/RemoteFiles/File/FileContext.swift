@@ -39,7 +39,9 @@ final class FileContext: Sendable {
   func url(ofMirror mirror: Int) -> RemoteURL { servers.url(ofMirror: mirror) }
 
   func request(range: ByteRange?, at url: RemoteURL, mirror: Int) -> ExchangeRequest {
-    servers.request(range: range, at: url, mirror: mirror)
+    var request = servers.request(range: range, at: url, mirror: mirror)
+    request.gate = FileGate(servers: servers, outages: environment.outages, mirror: mirror)
+    return request
   }
 
   func recordAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
@@ -60,16 +62,6 @@ final class FileContext: Sendable {
 
   // MARK: Outages
 
-  /// Whether a request may be sent to `url`, which leads to the server `mirror`.
-  func admission(of url: RemoteURL, mirror: Int) -> HostOutages.Admission {
-    let admission = environment.outages.admission(to: url.origin, now: .now)
-    guard case .free = admission, let target = servers.deadEnd(ofMirror: mirror),
-      target != url.origin
-    else { return admission }
-    // The redirects of `url` have last led to a server that is gone.
-    return environment.outages.admission(to: target, now: .now)
-  }
-
   /// Takes note of the head of an answer from `reached` to a request that was sent to `asked`.
   func recordHead(from reached: RemoteURL, asked: RemoteURL, mirror: Int) {
     let listed = url(ofMirror: mirror).origin
@@ -89,7 +81,10 @@ final class FileContext: Sendable {
       environment.outages.recordContact(
         with: asked.origin, isListed: asked.origin == listed)
     }
-    if error.isUnreachable, failed != listed { servers.setDeadEnd(failed, ofMirror: mirror) }
+    OutageScout.send(after: error, from: url(ofMirror: mirror), context: environment.context)
+    if failed != asked.origin {
+      servers.setDeadEnd(error.isUnreachable ? error.url : nil, ofMirror: mirror)
+    }
     return error.mayHaveMoved && servers.recordFailure(of: asked, mirror: mirror)
   }
 
@@ -110,7 +105,7 @@ final class FileContext: Sendable {
     guard let set = mirrors?.snapshot else { return true }
     return set.trusted.allSatisfy { index in
       index == mirror || outages.isGone(set[index].url.origin)
-        || servers.deadEnd(ofMirror: index).map(outages.isGone) == true
+        || servers.deadEnd(ofMirror: index).map { outages.isGone($0.origin) } == true
     }
   }
 

@@ -20,8 +20,13 @@ final class FileServers: Sendable {
     var location: ResourceLocation
     /// Whether the signer is running for this file.
     var isSigning = false
-    /// The origins that could not be reached and to which the URLs of servers have last led.
-    var deadEnds: [Int: String] = [:]
+    /// Where redirects from the URLs of servers have last led, if that could not be reached.
+    var deadEnds: [Int: DeadEnd] = [:]
+  }
+
+  private struct DeadEnd {
+    let url: RemoteURL
+    let foundAt: ContinuousClock.Instant
   }
 
   private let settings: FileSettings
@@ -152,6 +157,7 @@ final class FileServers: Sendable {
       state.isSigning = false
       guard state.location.listed == listed else { return false }
       if case .success(let url) = result {
+        state.deadEnds[0] = nil
         state.location.recordSigned(url, now: .now, sinceEpoch: sinceEpoch)
       }
       return true
@@ -181,11 +187,27 @@ final class FileServers: Sendable {
     mirror == 0 && state.withLock { $0.location.recordFailure(of: asked, now: .now) }
   }
 
-  /// The origin to which the URL of the server `mirror` has last led, if it could not be reached.
-  func deadEnd(ofMirror mirror: Int) -> String? { state.withLock { $0.deadEnds[mirror] } }
+  /// Where redirects from the URL of the server `mirror` have last led, if that could not be
+  /// reached.
+  func deadEnd(ofMirror mirror: Int) -> RemoteURL? { state.withLock { $0.deadEnds[mirror]?.url } }
 
-  func setDeadEnd(_ origin: String?, ofMirror mirror: Int) {
-    state.withLock { if $0.deadEnds[mirror] != origin { $0.deadEnds[mirror] = origin } }
+  func setDeadEnd(_ url: RemoteURL?, ofMirror mirror: Int) {
+    state.withLock { state in
+      if url == nil, state.deadEnds[mirror] == nil { return }
+      state.deadEnds[mirror] = url.map { DeadEnd(url: $0, foundAt: .now) }
+    }
+  }
+
+  /// The same if `url` is where those redirects begin, and was asked a moment ago.
+  func freshDeadEnd(
+    of url: RemoteURL, mirror: Int, now: ContinuousClock.Instant
+  ) -> RemoteURL? {
+    state.withLock { state in
+      guard let end = state.deadEnds[mirror], now - end.foundAt < HostOutages.probeInterval,
+        mirror != 0 || url == state.location.base
+      else { return nil }
+      return end.url
+    }
   }
 
   /// Takes note that the first server has fallen silent in answers.

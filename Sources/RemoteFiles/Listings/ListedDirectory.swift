@@ -209,19 +209,13 @@ package final class ListedDirectory: Sendable {
   private func send(_ id: ProbeID) {
     let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
     guard isAsking else { return }
-    let admission = environment.shared.outages.admission(to: source.url.origin, now: .now)
-    if case .refused(let error) = admission {
-      return failed(id, error, retryAfter: nil)
-    }
     var request = ExchangeRequest(
       url: source.url, confidentialFields: source.fields,
       connectTimeout: environment.settings.connectTimeout)
     if source.fields[.accept] == nil { request.fields[.accept] = "text/html" }
     request.fields[fields: .ifNoneMatch] = tag.map { [$0.field(.ifNoneMatch)] } ?? []
     request.staysInOrigin = true
-    if case .probe = admission {
-      request.connectTimeout = min(request.connectTimeout, HostOutages.probeTimeout)
-    }
+    request.gate = environment.shared.outages
     request.stallTimeout = environment.settings.responseTimeout
     state.withLock { $0.names.begin(id, now: .now) }
     let exchange = environment.shared.client.start(
@@ -251,6 +245,12 @@ package final class ListedDirectory: Sendable {
     environment.shared.silentServers.recordAnswer(of: source.url.origin)
     environment.shared.outages.recordContact(with: source.url.origin, isListed: true)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
+  }
+
+  /// Takes a failure of the exchange.
+  func failed(_ id: ProbeID, _ error: ExchangeError) {
+    OutageScout.send(after: error, from: source.url, context: environment.shared.context)
+    failed(id, FileError(error), retryAfter: nil)
   }
 
   /// Takes a failure of the question; asks again if that may help and there is time.

@@ -78,7 +78,7 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
     case (.failed(let failure, let retryAfter), _):
       directory.failed(id, failure, retryAfter: retryAfter)
     case (.listing(let answer), .finished): directory.received(id, body, answer)
-    case (_, .failed(let error)): directory.failed(id, FileError(error), retryAfter: nil)
+    case (_, .failed(let error)): directory.failed(id, error)
     case (_, .finished), (_, .stopped), (_, .cancelled):
       directory.failed(id, FileError(.timedOut, "no answer from the server"), retryAfter: nil)
     }

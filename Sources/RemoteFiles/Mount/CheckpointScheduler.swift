@@ -70,7 +70,10 @@ final class CheckpointScheduler: Sendable {
 
   /// Starts a checkpoint of `version` if uncommitted data is old enough.
   func checkpointIfDue(_ version: some Checkpointed, now: ContinuousClock.Instant) {
-    guard let ticket = version.beginCheckpoint(now: now, interval: Self.interval) else { return }
+    // One that is dropped must not begin, or the end of the mount would wait for it.
+    guard !isEnding.load(ordering: .relaxed),
+      let ticket = version.beginCheckpoint(now: now, interval: Self.interval)
+    else { return }
     context.diskQueue.async { [self] in
       guard !isEnding.load(ordering: .relaxed), let checkpoint = version.syncData(ticket) else {
         return version.endCheckpoint()

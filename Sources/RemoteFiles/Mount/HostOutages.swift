@@ -1,3 +1,4 @@
+internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
@@ -5,11 +6,13 @@ internal import Synchronization
 ///
 /// A server that has just gone may be restarting, so reads wait for it. Once it has been gone for
 /// ``FileSettings/outageTimeout``, or for ``FileSettings/firstAnswerTimeout`` if it has never
-/// answered in this mount, reads fail at once, and one request at a time looks for its return.
+/// answered in this mount, reads fail at once, and one request at a time looks for its return. If
+/// the server does not accept its connection in time, an ``OutageScout`` goes on looking, because
+/// no read may wait that long.
 ///
 /// Lock order: `state` is a leaf.
 final class HostOutages: Sendable {
-  private struct Outage {
+  fileprivate struct Outage {
     var since: ContinuousClock.Instant
     /// The last failure.
     var seen: ContinuousClock.Instant
@@ -17,6 +20,8 @@ final class HostOutages: Sendable {
     /// When a request was last allowed, if the server counts as gone.
     var probedAt: ContinuousClock.Instant?
     var isGone = false
+    /// Whether a scout looks for its return.
+    var hasScout = false
   }
 
   private struct State {
@@ -120,24 +125,48 @@ final class HostOutages: Sendable {
     }
   }
 
-  /// Whether a request may be sent.
-  enum Admission {
-    case free
-    /// It looks for the return of a server that is gone.
-    case probe
-    /// The server is gone, and another request looks for its return.
-    case refused(FileError)
+  /// Whether a request may be sent to `url` now.
+  func permit(to url: RemoteURL, now: ContinuousClock.Instant) -> HopPermit {
+    state.withLock { state in
+      guard let outage = state.outages[url.origin], outage.isGone else { return .granted }
+      let isProbed = outage.probedAt.map { now - $0 < Self.probeInterval } ?? false
+      if isProbed || outage.hasScout { return .refused(outage.refusal(of: url)) }
+      state.outages[url.origin]?.probedAt = now
+      return .limited(connectTimeout: Self.probeTimeout)
+    }
   }
 
-  /// Whether a request may be sent to `origin` now.
-  func admission(to origin: String, now: ContinuousClock.Instant) -> Admission {
+  /// The error of requests to `url` while its server is gone; nil if it is not.
+  func refusal(of url: RemoteURL) -> ExchangeError? {
     state.withLock { state in
-      guard let outage = state.outages[origin], outage.isGone else { return .free }
-      if let probedAt = outage.probedAt, now - probedAt < Self.probeInterval {
-        return .refused(outage.error)
-      }
-      state.outages[origin]?.probedAt = now
-      return .probe
+      guard let outage = state.outages[url.origin], outage.isGone else { return nil }
+      return outage.refusal(of: url)
     }
+  }
+
+  // MARK: Scouts
+
+  /// Whether to send a scout to the server of a failed request; once, until it ends.
+  func beginScout(after error: ExchangeError) -> Bool {
+    guard error.code == .connectionTimedOut else { return false }
+    return state.withLock { state in
+      guard let outage = state.outages[error.url.origin], outage.isGone, !outage.hasScout else {
+        return false
+      }
+      state.outages[error.url.origin]?.hasScout = true
+      return true
+    }
+  }
+
+  func endScout(of origin: String) { state.withLock { $0.outages[origin]?.hasScout = false } }
+}
+
+extension HostOutages: HopGate {
+  func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit { permit(to: url, now: .now) }
+}
+
+extension HostOutages.Outage {
+  fileprivate func refusal(of url: RemoteURL) -> ExchangeError {
+    ExchangeError(code: .gone, url: url, detail: error.reason)
   }
 }

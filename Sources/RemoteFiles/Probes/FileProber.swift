@@ -65,10 +65,6 @@ struct FileProber: Sendable {
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
     }
-    let admission = context.admission(of: url, mirror: asked.mirror)
-    if case .refused(let error) = admission {
-      return failed(id, error, from: asked.mirror, retryAfter: nil)
-    }
     let first = 0..<asked.byteCount
     let wanted = known == nil ? first : known?.firstUnrequested(in: first)
     // If only the confirmation is wanted, 304 saves the body. The condition is not a date: a server
@@ -78,9 +74,6 @@ struct FileProber: Sendable {
     // A weak tag is a server's own, and says nothing about another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
       request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
-    }
-    if case .probe = admission {
-      request.connectTimeout = min(request.connectTimeout, HostOutages.probeTimeout)
     }
     let receiver = ProbeReceiver(
       id: id, prober: self, known: known, asked: request.range, mirror: asked.mirror, askedURL: url)

@@ -65,7 +65,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
-      head.headerFields.isDoubtful(forPath: prober.context.source.url.path),
+      head.headerFields.isDoubtful(for: prober.context.source.url),
       known?.compare(content) != .same, prober.doubts(content, to: id)
     {
       outcome = .unusable(

@@ -50,21 +50,10 @@ struct EffectRunner: Sendable {
         owner.ends.awaitLocation(segment.id)
         continue
       }
-      let admission = owner.file.admission(of: url, mirror: segment.mirror)
-      if case .refused(let error) = admission {
-        endMirror(of: segment)
-        owner.environment.client.perform { [owner, id = segment.id] in
-          owner.ends.failed(id, error)
-        }
-        continue
-      }
       var request = owner.file.request(
         range: segment.isWhole ? nil : segment.start..<segment.end, at: url,
         mirror: segment.mirror)
       request.priority = segment.isWaitedFor ? .demand : .readAhead
-      if case .probe = admission {
-        request.connectTimeout = min(request.connectTimeout, HostOutages.probeTimeout)
-      }
       let receiver = SegmentReceiver(version: owner, segment: segment, asked: url)
       let transfer = owner.environment.client.start(request, receiver: receiver)
       owner.note(.sentAs(transfer), of: segment.id)

@@ -106,7 +106,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if let mirrors = version.file.mirrors {
       if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
         // The answer is not about the file.
-        if !fields.isDoubtful(forPath: version.file.source.url.path) { contradiction = reason }
+        if !fields.isDoubtful(for: version.file.source.url) { contradiction = reason }
         failure = FileError(.invalidResponse, reason)
         return false
       }
@@ -119,7 +119,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       case .declined:
         isDeclined = true
         return false
-      case .contradicts where fields.isDoubtful(forPath: version.file.source.url.path):
+      case .contradicts where fields.isDoubtful(for: version.file.source.url):
         failure = FileError(.invalidResponse, ResponseFault.otherDocument)
         return false
       case .contradicts(let reason):
@@ -132,7 +132,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     case .same:
       version.lengthRecorder.learn(length: content.completeLength)
       return true
-    case .different where fields.isDoubtful(forPath: version.file.source.url.path):
+    case .different where fields.isDoubtful(for: version.file.source.url):
       failure = FileError(.invalidResponse, ResponseFault.otherDocument)
     case .different: failure = FileError(.stale, "the remote file has changed")
     case .unknown where version.content.isTooFresh:
@@ -145,7 +145,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
 
   /// Handles an answer that claims an end of the file before bytes that are present.
   private func refuseShorter(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
-    if fields.isDoubtful(forPath: version.file.source.url.path) {
+    if fields.isDoubtful(for: version.file.source.url) {
       failure = FileError(.invalidResponse, ResponseFault.otherDocument)
     } else if version.file.isOneOfSeveral(segment.mirror) {
       contradiction = "its file has \(content.completeLength ?? 0) bytes only"

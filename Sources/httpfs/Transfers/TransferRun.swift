@@ -184,7 +184,7 @@ final class TransferRun: Sendable {
           notice("\(name): a mirror is not used any more: \(url.redacted): \(reason)")
         case .finished(let result):
           if request.method == .get, !request.decodesContent, !result.isUnchanged,
-            result.response.headerFields.isDoubtful(forPath: request.url.path)
+            result.response.headerFields.isDoubtful(for: request.url)
           {
             notice("\(name): warning: the server sent something else than the name promises")
           }

@@ -54,6 +54,9 @@ final class OriginServer {
       .replacingOccurrences(of: "/data/", with: "/signed/") + "&lifetime=\(lifetime)"
   }
 
+  /// Scheme, host and port of its URLs.
+  var origin: String { "http://127.0.0.1:\(port)" }
+
   /// The URL of a file below the root.
   func fileURL(_ path: String) -> String { "http://127.0.0.1:\(port)/files/\(path)" }
 

@@ -181,5 +181,138 @@ extension RealMounts {
         try work.sha256("got.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))
       #expect(try mount.unmount() == .exited(0))
     }
+
+    @Test(
+      "81 a dead target is replaced: every open file is read at once from the new one",
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
+    func manyFollow(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let (origin, first, second) = (try OriginServer(), try OriginServer(), try OriginServer())
+      func redirect(to base: String) throws {
+        for index in 0..<Self.fileCount {
+          let path = "/data/\(index).bin"
+          let query = "length=\(Self.longLength)&seed=\(seed)"
+          try origin.control(path, ["redirect": "\(base)\(path)?\(query)"])
+        }
+      }
+      try redirect(to: first.origin)
+      let mount = try sandbox.mount(
+        urls: (0..<Self.fileCount).map {
+          origin.url("\($0).bin", length: Self.longLength, seed: seed)
+        }, options: ["--outage-timeout", "3s", "--first-answer-timeout", "2s"])
+      let files = try (0..<Self.fileCount).map { index in
+        try #require(FileHandle(forReadingAtPath: mount.path("\(index).bin")))
+      }
+      for file in files { #expect(try file.read(upToCount: 4096)?.count == 4096) }
+      first.stop()
+      // Until it counts as gone.
+      let patience = Deadline(after: .seconds(30))
+      _ = patience.wait {
+        pread(files[0].fileDescriptor, 100 << 20) == nil && elapsedQuickly(files)
+      }
+      try redirect(to: second.origin)
+      let start = ContinuousClock.now
+      for (index, file) in files.enumerated() {
+        let deadline = Deadline(after: .seconds(20))
+        #expect(deadline.wait { pread(file.fileDescriptor, 200 << 20) != nil }, "file \(index)")
+      }
+      // Not one after the other, a second each.
+      #expect(.now - start < .seconds(6))
+      for file in files {
+        try file.seek(toOffset: UInt64(Self.longLength) - 4096)
+        let last = try #require(try file.read(upToCount: 4096))
+        #expect(
+          Digest.hex { update in last.withUnsafeBytes(update) }
+            == Digest.ofContent(
+              seed: seed, offset: Self.longLength - 4096, byteCount: 4096))
+        try file.close()
+      }
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    private static let fileCount = 8
+    /// Long enough that read-ahead leaves most of a file absent.
+    private static let longLength: Int64 = 512 << 20
+
+    /// The byte at `offset`; nil if the read fails.
+    private func pread(_ descriptor: CInt, _ offset: Int) -> UInt8? {
+      var byte: UInt8 = 0
+      return Glibc.pread(descriptor, &byte, 1, offset) == 1 ? byte : nil
+    }
+
+    /// Whether reads fail at once.
+    private func elapsedQuickly(_ files: [FileHandle]) -> Bool {
+      elapsed { _ = pread(files[1].fileDescriptor, 100 << 20) } < .seconds(2)
+    }
+
+    @Test(
+      "81 redirects lead to a dead server: open files are read from the one that is known",
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
+    func knownTarget(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let (origin, target) = (try OriginServer(), try OriginServer())
+      let path = "/data/0.bin"
+      let query = "length=\(Self.longLength)&seed=\(seed)"
+      try origin.control(path, ["redirect": "\(target.origin)\(path)?\(query)"])
+      let mount = try sandbox.mount(
+        urls: [origin.url("0.bin", length: Self.longLength, seed: seed)],
+        options: [
+          "--outage-timeout", "1s", "--first-answer-timeout", "1s",
+          "--revalidate", "1s",
+        ])
+      let file = try #require(FileHandle(forReadingAtPath: mount.path("0.bin")))
+      #expect(try file.read(upToCount: 4096)?.count == 4096)
+      let dead = "http://127.0.0.1:\(try FreePort.next())/gone.bin"
+      try origin.control(path, ["redirect": dead])
+      var failures = 0
+      for step in 1...6 {
+        usleep(1_200_000)
+        // It asks the listed server again.
+        _ = try? FileHandle(forReadingFrom: URL(fileURLWithPath: mount.path("0.bin"))).close()
+        if pread(file.fileDescriptor, step * 60_000_000) == nil { failures += 1 }
+      }
+      #expect(failures == 0)
+      try file.close()
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(
+      "81 a server that takes long to connect comes back", .timeLimit(.minutes(2)),
+      arguments: FaultSeeds.all)
+    func slowConnection(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      var origin = try OriginServer()
+      let originPort = origin.port
+      let authority = try CertificateAuthority(directory: sandbox.directory)
+      let front = try TLSFront(
+        directory: sandbox.directory, certificate: authority.certificate(), port: origin.port)
+      var slow: SlowFront? = try SlowFront(target: front.port, delay: .seconds(2))
+      let port = try #require(slow?.port)
+      let url = origin.url("0.bin", length: Self.longLength, seed: seed).replacing(
+        "http://127.0.0.1:\(origin.port)", with: "https://localhost:\(port)")
+      let mount = try sandbox.mount(
+        urls: [url],
+        options: [
+          "--cacert", authority.certificatePath, "--outage-timeout", "2s",
+          "--first-answer-timeout", "10s", "--connections", "1",
+        ])
+      // The next server must not inherit it.
+      let file = open(mount.path("0.bin"), O_RDONLY | O_CLOEXEC)
+      #expect(pread(file, 0) != nil)
+      slow = nil
+      // Its connections end, too.
+      origin.stop()
+      let patience = Deadline(after: .seconds(30))
+      #expect(patience.wait { pread(file, 300 << 20) == nil })
+      sleep(3)
+      #expect(pread(file, 300 << 20) == nil)
+      origin = try OriginServer(port: originPort)
+      slow = try SlowFront(target: front.port, port: port, delay: .seconds(2))
+      let back = Deadline(after: .seconds(20))
+      #expect(back.wait { pread(file, 300 << 20) != nil })
+      close(file)
+      #expect(try mount.unmount() == .exited(0))
+      _ = slow
+    }
   }
 }

@@ -1,0 +1,22 @@
+package import HTTPTransferCore
+
+/// Decides whether an exchange may connect to the server of a hop.
+package protocol HopGate: Sendable {
+  /// Called on the network thread, before an exchange takes a slot and before it follows a redirect
+  /// to another origin; it must not block.
+  ///
+  /// - Parameters:
+  ///   - url: the URL of the hop.
+  ///   - isRedirected: whether a redirect leads there; false for the request itself.
+  /// - Returns: whether to connect.
+  func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit
+}
+
+/// The answer of a ``HopGate``.
+package enum HopPermit: Sendable {
+  case granted
+  /// Granted, but a connection may take no longer than this.
+  case limited(connectTimeout: Duration)
+  /// The exchange fails with this error, without a connection.
+  case refused(ExchangeError)
+}
