@@ -48,7 +48,7 @@ final class HostOutages: Sendable {
 
   /// How long a request that looks for the return of a server may take to connect: the read that
   /// sent it waits for it.
-  static let probeTimeout = Duration.milliseconds(1500)
+  static let probeTimeout = Duration.seconds(1)
 
   /// How many origins that no list names are remembered at most: redirects can lead to any number
   /// of them.
