@@ -7,9 +7,9 @@ import Testing
 extension RealMounts {
   @Suite struct PackageScripts {
     /// Runs the script with another path in place of one of its own.
-    private func script(_ name: String, _ argument: String, replacing path: String, by other: String)
-      throws -> String
-    {
+    private func script(
+      _ name: String, _ argument: String, replacing path: String, by other: String
+    ) throws -> String {
       let text = try Repository.text(of: "scripts/packaging/debian/\(name)")
       #expect(text.contains(path))
       return "sh -c \(quoted(text.replacingOccurrences(of: path, with: other))) sh \(argument)"
