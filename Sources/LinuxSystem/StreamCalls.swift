@@ -37,6 +37,23 @@ package enum StreamCalls {
     try checked { Glibc.read(descriptor, &buffer, buffer.count) }
   }
 
+  /// Waits until `read(2)` would not block (`poll(2)`), for at most `limit`.
+  ///
+  /// - Returns: whether it would not.
+  package static func waitForInput(
+    of descriptor: CInt, atMost limit: Duration
+  ) throws(ErrorNumber) -> Bool {
+    let end = ContinuousClock.now + limit
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while true {
+      // Rounded up, so that the last wait does not become a busy loop.
+      let left = (end - .now) / .milliseconds(1)
+      let interval = CInt(clamping: Int(min(max(0, left.rounded(.up)), 1e9)))
+      if try checked({ poll(&request, 1, interval) }) > 0 { return true }
+      if left <= 0 { return false }
+    }
+  }
+
   /// Writes to a file that exists, such as those of `/proc` and `/sys`.
   package static func write(_ text: String, toFile path: String) throws(ErrorNumber) {
     let file = Descriptor(try checked { Glibc.open(path, O_WRONLY | O_CLOEXEC) })

@@ -30,15 +30,22 @@ package struct DisplayTotals: Sendable, Equatable {
   /// The speed of all files together.
   package private(set) var bytesPerSecond = 0.0
 
+  /// The bytes until everything that is not paused has ended; nil while a length is unknown.
+  private var remaining: Int64? = 0
+
   /// The expected seconds until everything that is not paused has ended; nil when unknown.
-  package private(set) var timeLeft: Double?
+  package var timeLeft: Double? {
+    guard let remaining, activeCount > 0, bytesPerSecond > 0 else { return nil }
+    return Double(remaining) / bytesPerSecond
+  }
 
   package private(set) var connections = 0
 
+  /// The number of files that have ended.
+  package var settledCount: Int { finishedCount + failedCount + cancelledCount }
+
   /// The number of all files.
-  package var itemCount: Int {
-    finishedCount + failedCount + cancelledCount + pausedCount + queuedCount + activeCount
-  }
+  package var itemCount: Int { settledCount + pausedCount + queuedCount + activeCount }
 
   /// How much is done, 0 to 100, rounded down; 100 only when all are finished.
   ///
@@ -52,28 +59,34 @@ package struct DisplayTotals: Sendable, Equatable {
 
   private var percentSum = 0
 
-  init(of items: [DisplayItem]) {
-    var remaining: Int64? = 0
-    for item in items {
-      count(item.state)
-      percentSum += item.state == .finished ? 100 : item.percent ?? 0
-      if item.isUnchanged { unchangedCount += 1 }
-      transferredByteCount = saturatingSum(transferredByteCount, item.transferredByteCount)
-      resumedByteCount = saturatingSum(resumedByteCount, item.resumedByteCount)
-      newByteCount = saturatingSum(newByteCount, item.newByteCount)
-      bytesPerSecond += item.bytesPerSecond
-      connections += item.connections
+  /// The sums over no file.
+  package init() {}
 
-      let length = item.totalByteCount ?? (item.state.isSettled ? item.transferredByteCount : nil)
-      totalByteCount = saturatingSum(totalByteCount, length)
-      if !item.state.isSettled && item.state != .paused {
-        let rest = length.map { max(0, saturatingSum($0, -max(0, item.transferredByteCount))) }
-        remaining = saturatingSum(remaining, rest)
-      }
+  /// Adds a file.
+  package mutating func add(_ item: DisplayItem) {
+    count(item.state)
+    percentSum += item.state == .finished ? 100 : item.percent ?? 0
+    if item.isUnchanged { unchangedCount += 1 }
+    transferredByteCount = saturatingSum(transferredByteCount, item.transferredByteCount)
+    resumedByteCount = saturatingSum(resumedByteCount, item.resumedByteCount)
+    newByteCount = saturatingSum(newByteCount, item.newByteCount)
+    bytesPerSecond += item.bytesPerSecond
+    connections += item.connections
+
+    let length = item.totalByteCount ?? (item.state.isSettled ? item.transferredByteCount : nil)
+    totalByteCount = saturatingSum(totalByteCount, length)
+    if !item.state.isSettled && item.state != .paused {
+      let rest = length.map { max(0, saturatingSum($0, -max(0, item.transferredByteCount))) }
+      remaining = saturatingSum(remaining, rest)
     }
-    if let remaining, activeCount > 0, bytesPerSecond > 0 {
-      timeLeft = Double(remaining) / bytesPerSecond
-    }
+  }
+
+  /// Adds files that wait and of which nothing is known.
+  package mutating func addQueued(_ count: Int) {
+    guard count > 0 else { return }
+    queuedCount += count
+    totalByteCount = nil
+    remaining = nil
   }
 
   private mutating func count(_ state: DisplayItem.State) {

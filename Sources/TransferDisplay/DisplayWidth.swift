@@ -53,17 +53,7 @@ package func columnCounts(of character: Character) -> [Int] {
 package func displayable(_ text: String, isUTF8: Bool = true) -> String {
   let escaped = escapingControls(text)
   if escaped.utf8.allSatisfy({ $0 < 0x80 }) { return escaped }
-  guard isUTF8 else { return String(escaped.map { $0.isASCII ? $0 : "?" }) }
-  guard escaped.unicodeScalars.contains(where: \.properties.isBidiControl) else { return escaped }
-  var visible = ""
-  for scalar in escaped.unicodeScalars {
-    if scalar.properties.isBidiControl {
-      visible += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-    } else {
-      visible.unicodeScalars.append(scalar)
-    }
-  }
-  return visible
+  return isUTF8 ? escaped : String(escaped.map { $0.isASCII ? $0 : "?" })
 }
 
 /// The text, with an ellipsis for its end if it is wider than `width` columns.

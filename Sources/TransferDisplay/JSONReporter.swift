@@ -39,7 +39,8 @@ package struct JSONReporter: Sendable {
   /// - Returns: JSON in UTF-8; each object ends with a line feed.
   package mutating func progress(for snapshot: DisplaySnapshot) -> [UInt8] {
     var writer = JSONWriter(capacity: 256)
-    for item in snapshot.items {
+    for index in snapshot.changing {
+      let item = snapshot.items[index]
       if let last = told[item.id], last.item.state == item.state {
         let isDue = snapshot.elapsed - last.time >= Self.shortestInterval
         guard isDue && last.item != item else { continue }

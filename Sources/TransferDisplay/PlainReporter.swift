@@ -33,7 +33,8 @@ package struct PlainReporter: Sendable {
   /// - Returns: lines without control characters and line ends.
   package mutating func lines(for snapshot: DisplaySnapshot) -> [String] {
     var lines: [String] = []
-    for item in snapshot.items {
+    for index in snapshot.changing {
+      let item = snapshot.items[index]
       let known = told[item.id]
       // In a long list, most files wait for their turn, or have ended and were reported.
       if known == nil, case .queued = item.state { continue }

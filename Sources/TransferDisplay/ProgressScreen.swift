@@ -29,7 +29,7 @@ package struct ProgressScreen: Sendable, Equatable {
     var items = snapshot.items
     var rest: String?
     if items.count > 1 && items.count + 1 > room {
-      (items, rest) = mostUrgent(of: items, count: max(0, room - 2))
+      (items, rest) = mostUrgent(of: snapshot, count: max(0, room - 2))
     }
     var cells = items.map { ProgressCells(of: $0, isUTF8: isUTF8) }
     if snapshot.items.count > 1 {
@@ -49,25 +49,33 @@ package struct ProgressScreen: Sendable, Equatable {
   }
 
   /// The items to show if there is not room for all, and a text about the others.
-  private func mostUrgent(of items: [DisplayItem], count: Int) -> ([DisplayItem], String) {
-    var groups = Group.allCases.map { group in (group, items.filter { Group($0.state) == group }) }
+  private func mostUrgent(of snapshot: DisplaySnapshot, count: Int) -> ([DisplayItem], String) {
+    let (items, totals) = (snapshot.items, snapshot.totals)
     var shown: [DisplayItem] = []
-    for index in groups.indices where ![.finished, .queued].contains(groups[index].0) {
-      let part = groups[index].1.prefix(count - shown.count)
-      shown += part
-      groups[index].1.removeFirst(part.count)
+    /// Shows items of a group that fit, among some indices; returns how many do not.
+    func show(_ group: Group, _ groupCount: Int, among indices: some Sequence<Int>) -> Int {
+      let room = min(count - shown.count, groupCount)
+      guard room > 0 else { return groupCount }
+      let part = indices.lazy.filter { Group(items[$0].state) == group }.prefix(room)
+      let before = shown.count
+      for index in part { shown.append(items[index]) }
+      return groupCount - (shown.count - before)
     }
+    let active = show(.active, totals.activeCount, among: snapshot.changing)
+    let failed = show(.failed, totals.failedCount, among: snapshot.failed)
+    let cancelled = show(.cancelled, totals.cancelledCount, among: items.indices)
+    let paused = show(.paused, totals.pausedCount, among: items.indices)
     // Successes come first, as in the summary at the end.
-    let order: [Group] = [.active, .finished, .failed, .cancelled, .paused, .queued]
-    let counts = order.compactMap { group -> String? in
-      let count = groups.first { $0.0 == group }?.1.count ?? 0
-      return count > 0 ? "\(count) \(group.rawValue)" : nil
-    }
-    return (shown, "and " + counts.joined(separator: ", "))
+    let counts: [(Group, Int)] = [
+      (.active, active), (.finished, totals.finishedCount), (.failed, failed),
+      (.cancelled, cancelled), (.paused, paused), (.queued, totals.queuedCount),
+    ]
+    let texts = counts.filter { $0.1 > 0 }.map { "\($0.1) \($0.0.rawValue)" }
+    return (shown, "and " + texts.joined(separator: ", "))
   }
 
   /// The groups of items, the most urgent first.
-  private enum Group: String, CaseIterable {
+  private enum Group: String {
     case active
     case failed
     case cancelled

@@ -3,6 +3,13 @@ import Testing
 import TextFormat
 
 @Suite struct StatusTextTests {
+  @Test func controlsOfATerminalAndOfTheOrderOfTextAreEscapedOnce() {
+    let escaped = escapingControls("a\u{1B}[1m\u{9B}\n\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}é文")
+    #expect(
+      escaped == "a\\u{1B}[1m\\u{9B}\\u{A}\\u{2028}\\u{2029}\\u{202E}\\u{2066}\\u{200F}é文")
+    #expect(escapingControls(escaped) == escaped)
+  }
+
   @Test func serversThatAreNotVerifiedAreToldOf() {
     var report = sample
     #expect(!report.text().contains("NOT verified"))

@@ -22,6 +22,25 @@ import TransferDisplay
     }
   }
 
+  @Test func onlyChangingFilesAreLookedAt() {
+    var totals = DisplayTotals()
+    totals.add(running(1))
+    totals.addQueued(2)
+    let waiting = (2...3).map { DisplayItem(id: $0, name: "w") }
+    let all = DisplaySnapshot(items: [running(1)] + waiting, elapsed: 1)
+    #expect(totals == all.totals)
+    func snapshot(_ changing: [Int]) -> DisplaySnapshot {
+      DisplaySnapshot(
+        items: all.items, changing: changing, failed: [], totals: totals, elapsed: 1,
+        isUpload: false)
+    }
+    var (plain, json) = (PlainReporter(), JSONReporter())
+    #expect(plain.lines(for: snapshot([])).isEmpty)
+    #expect(plain.lines(for: snapshot([0])).count == 1)
+    #expect(json.progress(for: snapshot([])).isEmpty)
+    #expect(json.progress(for: snapshot([0, 1])).count { $0 == UInt8(ascii: "\n") } == 2)
+  }
+
   @Test func aDownloadIsToldFromStartToEnd() {
     #expect(
       lines([

@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import LinuxSystem
 import Logging
+import TextFormat
 
 /// Why a command failed: the text after `httpfs: ` on standard error.
 struct CommandFailure: Error, CustomStringConvertible {
@@ -10,6 +11,9 @@ struct CommandFailure: Error, CustomStringConvertible {
 
   /// Whether the reader of the output is gone (`EPIPE`), which needs no message.
   private(set) var isBrokenPipe = false
+
+  /// The exit code of a command that ends with it.
+  private(set) var exitCode = ExitCode.failure
 
   init(_ message: String) { messages = [message] }
 
@@ -21,10 +25,24 @@ struct CommandFailure: Error, CustomStringConvertible {
     isBrokenPipe = error.rawValue == EPIPE
   }
 
+  /// The end of a command by `--max-time`.
+  static var overTime: CommandFailure {
+    CommandFailure("not finished within --max-time").ending(with: .timeout)
+  }
+
   var description: String { messages.joined(separator: "\n") }
+
+  /// The same failure of a command that ends with another code.
+  func ending(with exit: TransferExit) -> CommandFailure {
+    var failure = self
+    failure.exitCode = exit.code
+    return failure
+  }
 }
 
-/// Runs the work of a subcommand; prints a failure as `httpfs: …` and exits with code 1.
+/// Runs the work of a subcommand; prints a failure as `httpfs: …` and exits with its code.
+///
+/// Control characters of its messages are escaped.
 ///
 /// ArgumentParser's own errors (bad usage, explicit exit codes) pass unchanged.
 func reportingFailure(_ body: () throws -> Void) throws {
@@ -32,10 +50,10 @@ func reportingFailure(_ body: () throws -> Void) throws {
     try body()
   } catch let failure as CommandFailure {
     for message in failure.messages {
-      let message = Redaction.hidingArguments(in: "httpfs: \(message)")
+      let message = escapingControls(Redaction.hidingArguments(in: "httpfs: \(message)"))
       printToStandardError(Journal.marked(message, as: .error))
     }
-    throw ExitCode.failure
+    throw failure.exitCode
   }
 }
 

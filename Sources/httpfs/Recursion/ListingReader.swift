@@ -36,7 +36,7 @@ struct ListingReader {
       try read(level, into: &walk, timeLimit: timeLimit.left)
     }
     if !options.quiet { report(walk) }
-    return walk.entries
+    return try walk.entries()
   }
 
   private func read(
@@ -52,6 +52,8 @@ struct ListingReader {
       jobs, output: &output,
       onChange: { _, _ in
         for (index, transfer) in running {
+          // The run takes a signal before the rest.
+          guard TransferRun.pendingSignal == nil else { return }
           guard let end = transfer.outcome else { continue }
           // Its body is not kept until the level ends.
           running[index] = nil
@@ -69,6 +71,7 @@ struct ListingReader {
         running[index] = transfer
         return transfer
       })
+    if outcome.isAbandoned { TransferOutput.endWithoutTransfers(json: options.json) }
     try outcome.endIfInterrupted()
     if let excess { throw excess }
     // Without a signal, only the time limit cancels.
@@ -108,10 +111,18 @@ struct ListingReader {
   }
 
   private func report(_ walk: ListingWalk) {
+    var reasons: [String] = []
+    if walk.hiddenCount > 0 {
+      reasons.append(
+        "\(walk.hiddenCount) begin with a dot (--include '*' --include '.*' takes them)")
+    }
     if walk.skippedCount > 0 {
+      reasons.append("\(walk.skippedCount) cannot be names of files here")
+    }
+    if !reasons.isEmpty {
       printToStandardError(
-        "httpfs: warning: \(walk.skippedCount) names in listings are skipped, because they cannot"
-          + " be names of files here")
+        "httpfs: warning: \(walk.hiddenCount + walk.skippedCount) names in listings are skipped: "
+          + reasons.joined(separator: ", "))
     }
     if walk.isEmpty { printToStandardError("httpfs: the listings hold no file to download") }
   }

@@ -29,12 +29,15 @@ struct ListingWalk {
   private let named: [SessionEntry]
   private var found: [SessionEntry] = []
   private var level: [Directory] = []
-  /// The URLs of ``named``, and of directories: none is fetched twice.
+  /// The URLs of ``named``, and of directories, also those to which redirects have led: none is
+  /// fetched twice.
   private var known: Set<RemoteURL>
   private var entryCount = 0
   private var byteCount = 0
   /// How many names of listings cannot be names of files.
   private(set) var skippedCount = 0
+  /// How many wanted names begin with a dot.
+  private(set) var hiddenCount = 0
 
   init(_ entries: [SessionEntry], filter: ListingFilter) {
     self.filter = filter
@@ -47,8 +50,16 @@ struct ListingWalk {
 
   /// The entries of the walk: the named ones, then the files of listings in the order of their
   /// paths, with the directories that could not be read.
-  var entries: [SessionEntry] {
-    named + found.map { (PathKey($0.path), $0) }.sorted { $0.0 < $1.0 }.map(\.1)
+  ///
+  /// - Throws: the exit code of a signal: a million paths take seconds.
+  func entries() throws -> [SessionEntry] {
+    var comparisonCount = 0
+    let sorted = try found.map { (PathKey($0.path), $0) }.sorted {
+      comparisonCount += 1
+      try TransferRun.endIfSignalled(at: comparisonCount)
+      return $0.0 < $1.0
+    }
+    return named + sorted.map(\.1)
   }
 
   /// Whether listings have brought nothing to download.
@@ -70,6 +81,8 @@ struct ListingWalk {
       let failure = JobFailure(.redirect, "the listing redirects to a directory above it")
       return fail(directory, failure)
     }
+    let isRedirected = names.url != directory.entry.source.url
+    guard !isRedirected || known.insert(names.url).inserted else { return }
     skippedCount += names.skippedCount
     let above = directory.above + [names.url.path]
     for entry in names.entries {
@@ -78,6 +91,10 @@ struct ListingWalk {
         entry.isDirectory
         ? filter.enters(directory: path, depth: directory.depth + 1) : filter.takes(file: path)
       guard isWanted, let url = names.url(of: entry) else { continue }
+      guard !filter.hides(name: entry.name) else {
+        hiddenCount += 1
+        continue
+      }
       guard entry.isDirectory ? known.insert(url).inserted : !known.contains(url) else { continue }
       let child = directory.entry.child(entry.name, url: url, isListing: entry.isDirectory)
       try count(child)

@@ -5,7 +5,10 @@ import DirectoryListing
 struct RecursionOptions: ParsableArguments {
   @Flag(
     name: [.short, .long],
-    help: "Download the files of directory listings (URLs that end in '/'), and of those below.")
+    help: """
+      Download the files of directory listings (URLs that end in '/'), and of those below, except \
+      for names that begin with a dot (--include '.*').
+      """)
   var recursive = false
 
   @Option(

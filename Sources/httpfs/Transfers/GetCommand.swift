@@ -166,7 +166,13 @@ struct GetCommand: ParsableCommand {
       let client = options.makeClient(access, maximumConnectionsPerHost: connectionsPerHost)
       let urlCommand = makeURLCommand(access)
       defer { urlCommand?.end() }
-      let entries = try planned(expanded(named, client, access, timeLimit), session)
+      let entries: [SessionEntry]
+      do {
+        entries = try planned(expanded(named, client, access, timeLimit), session)
+      } catch {
+        TransferOutput.endWithoutTransfers(json: options.json)
+        throw error
+      }
       if output == "-" {
         return try copyToStandardOutput(entries, client, access, urlCommand, timeLimit)
       }
@@ -234,22 +240,25 @@ struct GetCommand: ParsableCommand {
   /// The entries with their checksums and final places.
   private func planned(
     _ entries: [SessionEntry], _ session: SessionFile?
-  ) throws(CommandFailure) -> [SessionEntry] {
+  ) throws -> [SessionEntry] {
+    try TransferRun.endIfSignalled()
     var entries = entries
     if let checksumFile { try addChecksums(of: checksumFile, to: &entries) }
     let placed = try placed(entries)
     guard let session else { return placed }
     let own = absolutePath(session.store.path)
-    for entry in placed
-    where absolutePath(entry.path) == own || session.store.isUsed(by: entry.path) {
-      throw CommandFailure("'\(entry.path)' cannot be the session and what is downloaded at once")
-    }
-    // A session has a line for it, with the options of a list.
-    for entry in placed
-    where entry.path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-      throw CommandFailure(
-        "a session cannot hold the name '\(escapingControls(entry.path))'; choose one without line"
-          + " breaks and other control characters")
+    for (index, entry) in placed.enumerated() {
+      try TransferRun.endIfSignalled(at: index)
+      guard absolutePath(entry.path) != own, !session.store.isUsed(by: entry.path) else {
+        throw CommandFailure(
+          "'\(entry.path)' cannot be the session and what is downloaded at once")
+      }
+      // A session has a line for it, with the options of a list.
+      guard !entry.path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
+        throw CommandFailure(
+          "a session cannot hold the name '\(entry.path)'; choose one without line breaks and"
+            + " other control characters")
+      }
     }
     return placed
   }
@@ -317,10 +326,11 @@ struct GetCommand: ParsableCommand {
     return escapingControls(String(shown.prefix(200)))
   }
 
-  /// The entries with the paths of `--output`; paths are unique.
-  private func placed(_ entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
+  /// The entries with the paths of `--output`; paths are unique, except those of files that fail.
+  private func placed(_ entries: [SessionEntry]) throws -> [SessionEntry] {
     var entries = entries
     for index in entries.indices where !entries[index].isPlaced {
+      try TransferRun.endIfSignalled(at: index)
       if isOutputFile, let output {
         entries[index].place(at: output)
       } else {
@@ -328,11 +338,18 @@ struct GetCommand: ParsableCommand {
       }
     }
     var seen: Set<PathKey> = []
-    for entry in entries where !seen.insert(PathKey(entry.path)).inserted {
-      throw CommandFailure(
-        "two files of the name '\(entry.path)'; "
-          + (tree ? "" : "use --tree, or ")
-          + "give one another name in a list, with out= below its URL")
+    for index in entries.indices {
+      try TransferRun.endIfSignalled(at: index)
+      let path = entries[index].path
+      if seen.insert(PathKey(path)).inserted { continue }
+      // The user has not chosen the names of listings.
+      guard entries[index].isListed else {
+        throw CommandFailure(
+          "two files of the name '\(path)'; "
+            + (tree ? "" : "use --tree, or ")
+            + "give one another name in a list, with out= below its URL")
+      }
+      entries[index].failure = .isDuplicate
     }
     return entries
   }
@@ -407,8 +424,12 @@ struct GetCommand: ParsableCommand {
   ) throws {
     let queue = TransferQueue(client: client, configuration: queueConfiguration)
     let entries = skipExisting ? entries.filter { !isSkipped($0) } : entries
-    let jobs = entries.map {
-      TransferRun.Job(name: $0.path, url: access.url($0.source.url), failure: $0.failure)
+    var jobs: [TransferRun.Job] = []
+    for entry in entries {
+      try TransferRun.endIfSignalled(at: jobs.count)
+      jobs.append(
+        TransferRun.Job(
+          name: entry.path, url: access.url(entry.source.url), failure: entry.failure))
     }
     let keeper = try session.map { try SessionKeeper($0, entries) }
     var output = TransferOutput(json: options.json, quiet: options.quiet)

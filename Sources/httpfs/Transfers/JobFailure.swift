@@ -23,6 +23,10 @@ struct JobFailure: Error, Sendable {
   /// A response that is no directory listing.
   init(_ error: FileError) { self.init(.invalidResponse, error.reason) }
 
+  /// A file of a listing whose path is that of another one.
+  static let isDuplicate = JobFailure(
+    .destinationExists, "another URL has the same name here: download it on its own, with -o")
+
   /// A URL that ends in `/` without `--recursive`.
   static let isDirectory = JobFailure(
     .invalidRequest,

@@ -79,10 +79,11 @@ struct PutCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
+      let timeLimit = TimeLimit(options.maxTime?.duration)
       let access = try Access(options.access)
       var request = try makeRequest(access)
       // Before signals are blocked: until then, Ctrl-C ends the process.
-      let copy = readsStandardInput ? try StandardInputCopy() : nil
+      let copy = readsStandardInput ? try StandardInputCopy(timeLimit: timeLimit) : nil
       defer { withExtendedLifetime(copy) {} }
       if let copy { request.body = .file(copy.path, contentType: contentType) }
       TransferRun.blockSignals()
@@ -91,7 +92,7 @@ struct PutCommand: ParsableCommand {
       let name = readsStandardInput ? "standard input" : form.isEmpty ? arguments[0] : "form"
       var display = TransferOutput(json: options.json, quiet: options.quiet)
       let outcome = TransferRun(
-        queue: queue, isUpload: true, timeLimit: options.maxTime?.duration
+        queue: queue, isUpload: true, timeLimit: timeLimit.left
       ).run(
         [TransferRun.Job(name: name, url: request.url)], output: &display
       ) { _ in transfer }

@@ -13,8 +13,13 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
+  /// Whether a directory listing has named it.
+  private(set) var isListed = false
   /// Why it fails without a request; nil if it does not.
   var failure: JobFailure?
+
+  /// Whether a session keeps it: a name can be in a session once.
+  fileprivate var canResume: Bool { failure?.code != .destinationExists }
 
   /// A file without a destination yet.
   init(_ source: SourceEntry) {
@@ -47,6 +52,7 @@ struct SessionEntry: Sendable {
     child.source.path = child.name
     child.source.url = url
     child.source.isListing = isListing
+    child.isListed = true
     return child
   }
 
@@ -179,6 +185,8 @@ final class SessionKeeper {
   private let file: SessionFile
   private let entries: [SessionEntry]
   private var lastText = ""
+  /// When the file may be written again.
+  private var nextWrite = ContinuousClock.now
   /// The change count of the file's content.
   private var lastChangeCount: Int?
   /// Why the file is not up to date; nil if it is.
@@ -188,16 +196,19 @@ final class SessionKeeper {
     self.file = file
     self.entries = entries
     let state = TransferProgress.State.queued.rawValue
-    try write(entries.map { (entry: $0, state: state, reason: nil) })
+    try write(entries.filter(\.canResume).map { (entry: $0, state: state, reason: nil) })
   }
 
-  /// Writes the file if something has changed; at the end, removes it if nothing is left.
+  /// How many bytes a second are written on average.
+  private static let bytesPerSecond = 512 << 10
+
+  /// Writes the file if something has changed, a long file less often; at the end, removes it if
+  /// nothing is left.
   func keep(_ board: TransferBoard, isEnd: Bool) {
     do throws(CommandFailure) {
-      if isEnd, board.states.allSatisfy({ $0 == .finished }) {
-        try file.store.remove()
-      } else if board.changeCount != lastChangeCount {
-        try write(Self.items(entries, board))
+      if isEnd || board.changeCount != lastChangeCount && .now >= nextWrite {
+        let items = Self.items(entries, board)
+        if isEnd, items.isEmpty { try file.store.remove() } else { try write(items) }
         lastChangeCount = board.changeCount
       }
       // The file is up to date again.
@@ -212,7 +223,7 @@ final class SessionKeeper {
   ) -> [(entry: SessionEntry, state: String, reason: String?)] {
     entries.indices.compactMap { index in
       let state = board.states[index]
-      if state == .finished { return nil }
+      if state == .finished || !entries[index].canResume { return nil }
       // A cancelled transfer can be resumed.
       let word = state == .cancelled ? "paused" : state.rawValue
       return (entries[index], word, board.reasons[index])
@@ -223,6 +234,7 @@ final class SessionKeeper {
     _ items: [(entry: SessionEntry, state: String, reason: String?)]
   ) throws(CommandFailure) {
     let text = SessionFile.text(of: items)
+    nextWrite = .now + .seconds(1) * text.utf8.count / Self.bytesPerSecond
     guard text != lastText else { return }
     try file.store.write(text)
     lastText = text

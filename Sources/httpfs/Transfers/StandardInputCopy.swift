@@ -11,7 +11,9 @@ struct StandardInputCopy {
   var path: String { "/proc/self/fd/\(file.rawValue)" }
 
   /// Reads standard input to its end.
-  init() throws(CommandFailure) {
+  ///
+  /// - Throws: ``CommandFailure`` with the exit code of a full disk or of a timeout.
+  init(timeLimit: TimeLimit) throws(CommandFailure) {
     let directory = environmentVariable("TMPDIR") ?? "/tmp"
     do throws(ErrorNumber) {
       file = try SystemCalls.createNamelessFile(in: directory)
@@ -22,9 +24,15 @@ struct StandardInputCopy {
     while true {
       let count: Int
       do throws(ErrorNumber) {
+        if let left = timeLimit.left {
+          let isReady = try StreamCalls.waitForInput(of: STDIN_FILENO, atMost: left)
+          // Input that never ends is always ready.
+          guard isReady, left > .zero else { throw ErrorNumber(rawValue: ETIMEDOUT) }
+        }
         count = try StreamCalls.read(into: &buffer, from: STDIN_FILENO)
       } catch {
-        throw CommandFailure("cannot read standard input", error)
+        if error.rawValue == ETIMEDOUT { throw .overTime }
+        throw CommandFailure("cannot read standard input", error).ending(with: .disk)
       }
       if count == 0 { return }
       do throws(ErrorNumber) {
@@ -38,6 +46,7 @@ struct StandardInputCopy {
   private static func failure(in directory: String, _ error: ErrorNumber) -> CommandFailure {
     CommandFailure(
       "cannot copy standard input to a temporary file in '\(directory)': \(error); name another"
-        + " directory with TMPDIR")
+        + " directory with TMPDIR"
+    ).ending(with: .disk)
   }
 }

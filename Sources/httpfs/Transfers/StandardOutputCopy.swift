@@ -7,14 +7,7 @@ import Synchronization
 /// Copies the body of a transfer to standard output, as it arrives.
 final class StandardOutputCopy: Sendable {
   private let transfer: Transfer
-  private let outcome = Mutex<Result<Void, Failure>?>(nil)
-
-  /// Why a copy has failed, and the exit code.
-  private struct Failure: Error {
-    let failure: CommandFailure
-    var exit = TransferExit.disk
-  }
-
+  private let outcome = Mutex<Result<Void, CommandFailure>?>(nil)
   private let timeLimit: Duration?
   private let onAbandon: @Sendable () -> Void
 
@@ -58,14 +51,11 @@ final class StandardOutputCopy: Sendable {
         if case .failure = result, let ending { throw ExitCode(128 + ending) }
         // Like a filter that SIGPIPE ends: `| head` is not an error to report.
         guard case .failure(let reason) = result else { return }
-        if reason.failure.isBrokenPipe { throw ExitCode(128 + SIGPIPE) }
-        for message in reason.failure.messages {
-          printToStandardError(Redaction.hidingArguments(in: "httpfs: \(message)"))
-        }
-        throw reason.exit.code
+        if reason.isBrokenPipe { throw ExitCode(128 + SIGPIPE) }
+        throw reason
       }
       if ending == nil, let timeLimit, .now - start >= timeLimit {
-        printToStandardError("httpfs: not finished within --max-time")
+        printToStandardError("httpfs: \(CommandFailure.overTime)")
         abandon(TransferExit.timeout.rawValue)
       }
       // The reader of standard output may read nothing.
@@ -80,7 +70,7 @@ final class StandardOutputCopy: Sendable {
     }
   }
 
-  private func copy() async -> Result<Void, Failure> {
+  private func copy() async -> Result<Void, CommandFailure> {
     let url = transfer.request.url
     do throws(TransferError) {
       for try await chunk in transfer.body {
@@ -88,13 +78,12 @@ final class StandardOutputCopy: Sendable {
           try printToStandardOutput(Array(chunk))
         } catch {
           transfer.cancel()
-          return .failure(Failure(failure: error))
+          return .failure(error.ending(with: .disk))
         }
       }
       return .success(())
     } catch {
-      return .failure(
-        Failure(failure: CommandFailure("\(url): \(error)"), exit: TransferExit(error)))
+      return .failure(CommandFailure("\(url): \(error)").ending(with: TransferExit(error)))
     }
   }
 }

@@ -14,7 +14,12 @@ struct TransferBoard {
   private(set) var reasons: [Int: String] = [:]
   /// Why they have failed, as exit codes.
   private(set) var exits: Set<TransferExit> = []
-  private(set) var failedCount = 0
+  /// The files that have failed, in the order of their failures.
+  private var failed: [Int] = []
+  /// The sums over the files that have ended.
+  private var settled = DisplayTotals()
+  /// The files that have ended since the last snapshot; nil before the first.
+  private var changed: [Int]?
   /// Increases with each change of `states`.
   private(set) var changeCount = 0
 
@@ -40,9 +45,29 @@ struct TransferBoard {
     items[index].errorCode = failure.code.rawValue
     items[index].httpStatus = failure.status
     states[index] = .failed
-    failedCount += 1
     reasons[index] = failure.reason
     exits.insert(TransferExit(failure.code, status: failure.status))
+    settle(index)
+  }
+
+  /// Counts a file that has ended.
+  private mutating func settle(_ index: Int) {
+    settled.add(items[index])
+    if states[index] == .failed { failed.append(index) }
+  }
+
+  var failedCount: Int { failed.count }
+
+  /// All files now; the next snapshot tells what has changed since.
+  mutating func takeSnapshot(elapsed: Double) -> DisplaySnapshot {
+    var totals = settled
+    for index in transfers.keys { totals.add(items[index]) }
+    totals.addQueued(items.count - totals.itemCount)
+    let changing = changed.map { ($0 + transfers.keys).sorted() } ?? Array(items.indices)
+    changed = []
+    return DisplaySnapshot(
+      items: items, changing: changing, failed: failed, totals: totals, elapsed: elapsed,
+      isUpload: isUpload)
   }
 
   /// Whether everything has ended.
@@ -50,9 +75,15 @@ struct TransferBoard {
 
   /// The files that should become transfers now.
   mutating func begin() -> [Int] {
-    let begun = backlog.begin()
-    for index in begun where states[index] == .failed { backlog.end(index) }
-    return begun.filter { states[$0] != .failed }
+    var runnable: [Int] = []
+    while true {
+      let begun = backlog.begin()
+      runnable += begun.filter { states[$0] != .failed }
+      // Files that have failed beforehand make room for others at once.
+      let ended = begun.filter { states[$0] == .failed }
+      if ended.isEmpty { return runnable }
+      for index in ended { backlog.end(index) }
+    }
   }
 
   /// Records the transfer of a file.
@@ -60,21 +91,21 @@ struct TransferBoard {
 
   /// Counts waiting files as cancelled.
   mutating func giveUp() {
-    for index in backlog.giveUp() where states[index] != .failed {
-      items[index].state = .cancelled
-      states[index] = .cancelled
-      changeCount += 1
-    }
+    for index in backlog.giveUp() where states[index] != .failed { cancel(index) }
+  }
+
+  private mutating func cancel(_ index: Int) {
+    items[index].state = .cancelled
+    states[index] = .cancelled
+    changeCount += 1
+    settle(index)
+    changed?.append(index)
   }
 
   /// Counts all unfinished files as cancelled, because the process ends without them.
   mutating func abandon() {
     giveUp()
-    for index in transfers.keys {
-      items[index].state = .cancelled
-      states[index] = .cancelled
-      changeCount += 1
-    }
+    for index in transfers.keys { cancel(index) }
     transfers = [:]
   }
 
@@ -93,12 +124,13 @@ struct TransferBoard {
       guard progress.state.isFinal else { continue }
       ended.append(index)
       if progress.state == .failed {
-        failedCount += 1
         reasons[index] = progress.reason
         exits.insert(transfer.error.map(TransferExit.init) ?? .several)
       }
     }
     for index in ended {
+      settle(index)
+      changed?.append(index)
       transfers[index] = nil
       backlog.end(index)
     }

@@ -19,7 +19,6 @@ struct TransferOutput {
 
   private var style: Style
   private let isQuiet: Bool
-  private var settled: Set<Int> = []
   /// Why standard output is incomplete; nil also if its reader is gone.
   private(set) var failure: CommandFailure?
   private let start = ContinuousClock.now
@@ -51,6 +50,13 @@ struct TransferOutput {
     return output
   }
 
+  /// Writes the summary of a command that ends before its first transfer, if it writes JSON.
+  static func endWithoutTransfers(json: Bool) {
+    guard json else { return }
+    // The command fails for another reason.
+    try? printToStandardOutput(JSONReporter.summary(of: DisplaySnapshot(items: [], elapsed: 0)))
+  }
+
   /// Shows the current state.
   mutating func show(_ snapshot: DisplaySnapshot, notices: [String]) {
     draw(snapshot, notices: notices, isLast: false)
@@ -65,9 +71,7 @@ struct TransferOutput {
   mutating func abandon() {}
 
   private mutating func draw(_ snapshot: DisplaySnapshot, notices: [String], isLast: Bool) {
-    let newlySettled = snapshot.items.filter {
-      $0.state.isSettled && settled.insert($0.id).inserted
-    }
+    let newlySettled = snapshot.changing.lazy.map { snapshot.items[$0] }.filter(\.state.isSettled)
     switch style {
     case .bars(var painter, let isUTF8):
       let now = (ContinuousClock.now - start) / .seconds(1)
@@ -104,7 +108,8 @@ struct TransferOutput {
       }
       style = .json(reporter)
     case .listings(var painter):
-      let text = "reading directory listings: \(settled.count) of \(snapshot.items.count)"
+      let count = snapshot.totals.settledCount
+      let text = "reading directory listings: \(count) of \(snapshot.items.count)"
       let permanent = notices.map { DisplayLine($0) }
       if let bytes = painter?.draw(
         isLast ? [] : [DisplayLine(text)], above: permanent,

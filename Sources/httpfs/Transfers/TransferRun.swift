@@ -95,6 +95,22 @@ final class TransferRun: Sendable {
     signal(SIGPIPE, SIG_IGN)
   }
 
+  /// Ends the command if a signal has come that ends it, while it prepares a run.
+  ///
+  /// - Parameter step: the number of the step of long work; not each step looks for a signal.
+  /// - Throws: the exit code of the signal.
+  static func endIfSignalled(at step: Int = 0) throws(ExitCode) {
+    guard step & 0xFFF == 0, let number = pendingSignal else { return }
+    throw ExitCode(128 + number)
+  }
+
+  /// A signal that ends the command and that no run has taken yet; nil if there is none.
+  static var pendingSignal: Int32? {
+    var pending = sigset_t()
+    sigpending(&pending)
+    return endSignals.first { sigismember(&pending, $0) == 1 }
+  }
+
   private static var waitedSignals: sigset_t {
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -146,7 +162,7 @@ final class TransferRun: Sendable {
       }
       if let timeLimit, outcome.signal == nil, deadline == nil, .now - start >= timeLimit {
         outcome.exits.insert(.timeout)
-        notice("not finished within --max-time")
+        notice(CommandFailure.overTime.description)
         deadline = .now + Self.cancelTimeout
         queue.cancelAll()
       }
@@ -158,10 +174,10 @@ final class TransferRun: Sendable {
       }
       if deadline != nil { board.giveUp() }
       begin()
-      output.show(snapshot(of: board, since: start), notices: takeNotices())
+      output.show(board.takeSnapshot(elapsed: elapsed(since: start)), notices: takeNotices())
       onChange(board, false)
     }
-    let last = snapshot(of: board, since: start)
+    let last = board.takeSnapshot(elapsed: elapsed(since: start))
     outcome.failedCount = last.totals.failedCount
     outcome.cancelledCount = last.totals.cancelledCount
     outcome.exits.formUnion(board.exits)
@@ -207,10 +223,7 @@ final class TransferRun: Sendable {
     }
   }
 
-  private func snapshot(
-    of board: TransferBoard, since start: ContinuousClock.Instant
-  ) -> DisplaySnapshot {
-    DisplaySnapshot(
-      items: board.items, elapsed: (ContinuousClock.now - start) / .seconds(1), isUpload: isUpload)
+  private func elapsed(since start: ContinuousClock.Instant) -> Double {
+    (.now - start) / .seconds(1)
   }
 }

@@ -280,6 +280,28 @@ extension RealMounts {
       #expect(!names.contains("todo.httpfs-next"), "\(names)")
     }
 
+    @Test func `a long session is written seldom while its files arrive`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let padding = String(repeating: "n", count: 150)
+      let list = try work.sandbox.write(
+        (0..<10_000).map { origin.url("\(padding)\($0)", length: 1, seed: 1) + "\n" }.joined(),
+        to: "list.txt")
+      let process = try work.start("get", "-q", "--session", "todo", "-i", list)
+      #expect(Deadline(after: .seconds(30)).wait { work.names.count > 10 })
+      // More than 2 MiB, for which it waits 4 s; before, each tick wrote it.
+      var identities: Set<UInt64> = []
+      for _ in 0..<20 {
+        var status = stat()
+        if stat(work.path("todo"), &status) == 0 { identities.insert(UInt64(status.st_ino)) }
+        pause(for: .milliseconds(100))
+      }
+      #expect((1...2).contains(identities.count), "\(identities)")
+      process.signal(SIGINT)
+      #expect(process.wait(within: .seconds(30)) == .exited(130))
+      #expect(try work.text("todo").contains("# paused"))
+    }
+
     @Test func `a session in a directory that is not there is refused before anything is fetched`()
       throws
     {

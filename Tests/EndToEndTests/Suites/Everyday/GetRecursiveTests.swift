@@ -132,6 +132,17 @@ extension RealMounts {
       #expect((failed.first?["reason"] as? String)?.contains("with -r") == true)
     }
 
+    @Test func `many directories without -r fail at once`() throws {
+      let work = try TransferWorkspace()
+      let list = try work.sandbox.write(
+        (0..<50_000).map { "http://127.0.0.1:1/d\($0)/\n" }.joined(), to: "urls.txt")
+      let result = try work.get("-q", "-i", list)
+      #expect(result.ending == .exited(1))
+      #expect(result.errorLines.count == 50_000)
+      // Before, 256 failed every 100 ms.
+      #expect(result.duration < .seconds(12))
+    }
+
     @Test func `with -r a listing of a list becomes a directory, with the fields of its line`()
       throws
     {
@@ -222,6 +233,92 @@ extension RealMounts {
       #expect(work.names == ["out"])
     }
 
+    /// A server of one page at `/page/`, with these links, which also has each file that they name.
+    private func makePage(_ links: [String], _ locations: String = "") throws -> (
+      work: TransferWorkspace, nginx: NginxServer
+    ) {
+      let (work, _, nginx) = try makeServer(
+        """
+        location = /page/ { default_type text/html; try_files /page/page =404; }
+        location ~ ^/page/.*[^/]$ { return 200 text; }
+        \(locations)
+        """)
+      _ = try work.sandbox.makeDirectory("root/page")
+      try work.sandbox.write(
+        links.map { "<a href=\"\($0)\">x</a>\n" }.joined(), to: "root/page/page")
+      return (work, nginx)
+    }
+
+    @Test func `names that begin with a dot arrive only if --include says so`() throws {
+      let list = "{ default_type text/html; return 200 '<a href=a>x</a><a href=.b>x</a>'; }"
+      let (work, nginx) = try makePage(
+        ["good", ".profile", ".ssh/", "sub/"],
+        "location = /page/.ssh/ \(list)\nlocation = /page/sub/ \(list)")
+      func get(_ name: String, _ options: String...) throws -> [String] {
+        let result = try work.run(["get", "-r", "-o", name] + options + [nginx.url("page/")])
+        #expect(result.succeeded, "\(result.error)")
+        let isTold = result.error.contains("names in listings are skipped: ")
+        #expect(isTold == ["plain", "star"].contains(name), "\(result.error)")
+        return try found(work, below: name)
+      }
+      #expect(try get("plain") == ["good", "sub/a"])
+      #expect(try nginx.takeRequests().allSatisfy { !$0.path.contains("/.") })
+      // The patterns of the shell's users do not mean such names.
+      #expect(try get("star", "--include", "*") == ["good", "sub/a"])
+      #expect(try get("part", "--include", ".ssh/a") == [".ssh/a"])
+      #expect(
+        try get("all", "--include", "*", "--include", ".*") == [
+          ".profile", ".ssh/.b", ".ssh/a", "good", "sub/.b", "sub/a",
+        ])
+    }
+
+    @Test func `a directory that several URLs lead to is fetched once`() throws {
+      let (work, root, nginx) = try makeServer("location = /alias/ { return 302 /deep/; }")
+      try FileManager.default.createDirectory(
+        atPath: "\(root)/alias", withIntermediateDirectories: true)
+      let result = try work.get("-r", "-o", "out", nginx.url(""))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(try found(work, below: "out") == names { _ in true })
+      // The directory of a URL is that of its files, also if it lies below another.
+      let both = try work.get("-r", "-o", "both", nginx.url("deep/"), nginx.url("deep/er/"))
+      #expect(both.succeeded, "\(both.error)")
+      #expect(try found(work, below: "both") == ["b.txt", "c.iso", "v1.2/a.iso"])
+    }
+
+    @Test func `a name of two listings fails as one file, and a session does not keep it`() throws {
+      let (work, nginx) = try makePage(["good"], "location = /other/good { return 404; }")
+      _ = try work.sandbox.makeDirectory("root/other")
+      try work.sandbox.write("other", to: "root/other/good")
+      let result = try work.get(
+        "-r", "-o", "out", "--session", "todo", nginx.url("page/"), nginx.url("other/"),
+        nginx.url("a.iso"))
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(
+        result.error.contains("out/good: failed: another URL has the same name here"),
+        "\(result.error)")
+      #expect(try found(work, below: "out") == ["a.iso", "good"])
+      #expect(work.names == ["out"])
+    }
+
+    @Test func `a signal that comes while downloads are planned ends before any begins`() throws {
+      let (work, nginx) = try makePage(["good"])
+      let pipe = work.path("sums")
+      #expect(mkfifo(pipe, 0o600) == 0)
+      let process = try work.start(
+        "get", "--json", "-r", "--checksum-file", pipe, nginx.url("page/"))
+      // Opens when the other side reads it, after the listings.
+      let writer = open(pipe, O_WRONLY)
+      process.signal(SIGTERM)
+      let line = Array("\(String(repeating: "0", count: 64))  good\n".utf8)
+      #expect(write(writer, line, line.count) == line.count)
+      close(writer)
+      #expect(process.wait(within: .seconds(10)) == .exited(143))
+      let lines = process.standardOutput.split(separator: "\n")
+      #expect(lines.count == 1 && lines.first?.contains("\"summary\"") == true, "\(lines)")
+      let requests = try nginx.takeRequests().map(\.path)
+      #expect(requests == ["/page/"])
+    }
+
     @Test func `Ctrl-C and --max-time end the reading of listings`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
@@ -230,6 +327,9 @@ extension RealMounts {
       let result = try work.get("-r", "--max-time", "1s", url)
       #expect(result.ending == .exited(2), "\(result.error)")
       #expect(result.error.contains("--max-time"), "\(result.error)")
+      let json = try work.get("-r", "--json", "--max-time", "1s", url)
+      #expect(json.ending == .exited(2), "\(json.error)")
+      #expect(try json.jsonLines().map { $0["event"] as? String } == ["summary"])
       func isAsked() -> Bool { (try? origin.activeRequestCount()) ?? 0 > 0 }
       #expect(Deadline(after: .seconds(20)).wait { !isAsked() })
       let process = try work.start("get", "-r", url)

@@ -53,12 +53,27 @@ extension RealMounts {
       _ = try work.writeContent("a.bin", seed: 41, byteCount: 1 << 20)
       let disk = try TinyDisk(at: try work.sandbox.makeDirectory("tiny"), byteCount: 64 << 10)
       let full = try put(work, "a.bin", url(origin), environment: ["TMPDIR=\(disk.path)"])
-      #expect(full.ending == .exited(1))
+      #expect(full.ending == .exited(9))
       #expect(
         full.error.contains("temporary file in '\(disk.path)': No space left on device"),
         "\(full.error)")
-      let missing = try put(work, "a.bin", url(origin), environment: ["TMPDIR=/nowhere"])
-      #expect(missing.error.contains("'/nowhere': No such file or directory"), "\(missing.error)")
+      let missing = try put(work, "a.bin", url(origin), environment: ["TMPDIR=/no\u{1B}where"])
+      #expect(missing.ending == .exited(9))
+      #expect(
+        missing.error.contains("'/no\\u{1B}where': No such file or directory"), "\(missing.error)")
+      #expect(try origin.requests().isEmpty)
+    }
+
+    @Test(arguments: [false, true])
+    func `--max-time limits the copy of standard input`(isEndless: Bool) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let words = try work.commandLine(["put", "-", url(origin), "--max-time", "1s"])
+      let pipe = ["bash", "-c", "yes | \(words.map(quoted).joined(separator: " "))"]
+      let result = try run(isEndless ? pipe : words, input: .pipe)
+      #expect(result.ending == .exited(2), "\(result.error)")
+      #expect(result.error.contains("--max-time"), "\(result.error)")
+      #expect(result.duration < .seconds(10))
       #expect(try origin.requests().isEmpty)
     }
   }
