@@ -49,7 +49,7 @@ struct ListingWalk {
   }
 
   /// The entries of the walk: the named ones, then the files of listings in the order of their
-  /// paths, with the directories that could not be read.
+  /// paths and URLs, with the directories that could not be read.
   ///
   /// - Throws: the exit code of a signal: a million paths take seconds.
   func entries() throws -> [SessionEntry] {
@@ -57,7 +57,9 @@ struct ListingWalk {
     let sorted = try found.map { (PathKey($0.path), $0) }.sorted {
       comparisonCount += 1
       try TransferRun.endIfSignalled(at: comparisonCount)
-      return $0.0 < $1.0
+      if $0.0 != $1.0 { return $0.0 < $1.0 }
+      // Listings arrive in any order, but which of two files fails must not change.
+      return $0.1.source.url.text < $1.1.source.url.text
     }
     return named + sorted.map(\.1)
   }
