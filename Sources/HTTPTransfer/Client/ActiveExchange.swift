@@ -110,7 +110,10 @@ final class ActiveExchange {
     case .limited(let timeout):
       connectTimeout = min(connectTimeout, timeout)
       return nil
-    case .refused(let error): return error
+    case .refused(let error):
+      // It was counted when it was followed.
+      metrics.requests -= 1
+      return error
     }
   }
 
@@ -195,6 +198,8 @@ final class ActiveExchange {
     if let limit = request.headTimeout, target.body == nil { headDeadline = .now + limit }
     unansweredSince = .now
     if expectation.recordRequest() { disposition = .proceed }
+    // A proxy accepts connections for servers that are gone.
+    if connection.isNew, !route.way.isProxied { request.gate?.reached(url) }
     receiver.requestSent()
     if let address, connection.recordRequest(to: address) {
       onPublicAddress(url.normalizedOrigin)
@@ -219,6 +224,7 @@ final class ActiveExchange {
       failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
     case .head(let head):
+      request.gate?.reached(url)
       unansweredSince = nil
       if route.way.isProxied { onProxyAnswer(route.way.route) }
       recordRetryAfter(head)

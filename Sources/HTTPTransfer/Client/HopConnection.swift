@@ -77,6 +77,9 @@ struct HopConnection {
     return descriptor
   }
 
+  /// Whether a connection was opened for the hop; otherwise an idle one, which may be dead, is used.
+  var isNew: Bool { !openedSockets.isEmpty }
+
   /// Whether the connection has no unsolicited bytes.
   func isClean(localPort: UInt16) -> Bool {
     sockets.isClean(localPort: localPort, opened: openedSockets)

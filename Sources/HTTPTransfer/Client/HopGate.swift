@@ -10,6 +10,10 @@ package protocol HopGate: Sendable {
   ///   - isRedirected: whether a redirect leads there; false for the request itself.
   /// - Returns: whether to connect.
   func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit
+
+  /// Called on the network thread when the server of `url` has accepted a connection or answered,
+  /// also with a redirect; it must not block.
+  func reached(_ url: RemoteURL)
 }
 
 /// The answer of a ``HopGate``.

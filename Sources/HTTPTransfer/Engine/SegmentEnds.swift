@@ -115,14 +115,17 @@ final class SegmentEnds: @unchecked Sendable {
 
   /// Takes note of a failure after which the bytes may be found elsewhere.
   ///
-  /// - Returns: whether the next request goes to another URL.
+  /// - Returns: whether the next request goes to another URL, without being a retry.
   private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) -> Bool {
     // A response that was cut had begun.
     guard error.mayHaveMoved, error.code != .connectionLost || exchange.position == nil else {
       return false
     }
-    return fetcher.servers.locations.recordFailure(
+    let hasMoved = fetcher.servers.locations.recordFailure(
       of: exchange.asked, by: exchange.mirror, now: .now)
+    // Each run of the signer makes another URL, perhaps of the same dead server: such failures
+    // count, so that their number is bounded.
+    return hasMoved && !fetcher.servers.locations[exchange.mirror].isSigned
   }
 
   /// Requests the rest of a part that was shorter than requested.

@@ -62,27 +62,18 @@ final class FileContext: Sendable {
 
   // MARK: Outages
 
-  /// Takes note of the head of an answer from `reached` to a request that was sent to `asked`.
-  func recordHead(from reached: RemoteURL, asked: RemoteURL, mirror: Int) {
-    let listed = url(ofMirror: mirror).origin
-    for url in asked == reached ? [asked] : [asked, reached] {
-      environment.outages.recordContact(with: url.origin, isListed: url.origin == listed)
-    }
-    servers.setDeadEnd(nil, ofMirror: mirror)
-  }
+  /// Takes note of the head of the final answer of the server `mirror`.
+  func recordHead(mirror: Int) { servers.setDeadEnd(nil, ofMirror: mirror) }
 
-  /// Takes note that a request to `asked` has failed before a head.
+  /// Takes note that an exchange, which began at `asked`, has failed before a head.
   ///
   /// - Returns: whether the next request to the server `mirror` goes to another URL.
-  func recordFailure(_ error: ExchangeError, asked: RemoteURL, mirror: Int) -> Bool {
-    let (failed, listed) = (error.url.origin, url(ofMirror: mirror).origin)
-    if failed != asked.origin {
-      // It has redirected there.
-      environment.outages.recordContact(
-        with: asked.origin, isListed: asked.origin == listed)
-    }
+  func recordFailure(
+    _ error: ExchangeError, asked: RemoteURL, mirror: Int, _ metrics: ExchangeMetrics
+  ) -> Bool {
     OutageScout.send(after: error, from: url(ofMirror: mirror), context: environment.context)
-    if failed != asked.origin {
+    // An exchange that sent nothing has followed no redirect.
+    if metrics.requests > 0, error.url.origin != asked.origin {
       servers.setDeadEnd(error.isUnreachable ? error.url : nil, ofMirror: mirror)
     }
     return error.mayHaveMoved && servers.recordFailure(of: asked, mirror: mirror)

@@ -16,4 +16,9 @@ struct FileGate: HopGate {
     }
     return outages.permit(to: url, now: .now)
   }
+
+  func reached(_ url: RemoteURL) {
+    let isListed = url.origin == servers.url(ofMirror: mirror).origin
+    outages.recordContact(with: url.origin, isListed: isListed)
+  }
 }

@@ -163,6 +163,8 @@ final class HostOutages: Sendable {
 
 extension HostOutages: HopGate {
   func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit { permit(to: url, now: .now) }
+
+  func reached(_ url: RemoteURL) { recordContact(with: url.origin, isListed: false) }
 }
 
 extension HostOutages.Outage {

@@ -29,7 +29,6 @@ final class OutageScout: ExchangeReceiver {
       connectTimeout: context.settings.connectTimeout)
     request.userInfo = nil
     request.headTimeout = context.settings.responseTimeout
-    request.priority = .readAhead
     _ = context.client.start(
       request, receiver: OutageScout(outages: context.outages, origin: error.url.origin))
   }

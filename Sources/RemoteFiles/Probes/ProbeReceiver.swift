@@ -61,7 +61,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    prober.context.recordHead(from: url, asked: askedURL, mirror: mirror)
+    prober.context.recordHead(mirror: mirror)
     let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
@@ -261,16 +261,19 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     case .askWhole: prober.send(id, whole: true)
     case .askAgain: prober.send(id)
     case .reported: break
-    case .awaited: reportEnd(completion, FileError(.timedOut, "no answer from the server"))
-    case .unusable(let error): reportEnd(completion, error)
+    case .awaited:
+      reportEnd(completion, FileError(.timedOut, "no answer from the server"), metrics)
+    case .unusable(let error): reportEnd(completion, error, metrics)
     }
   }
 
   /// Reports the failure of the exchange, or else `failure`.
-  private func reportEnd(_ completion: ExchangeCompletion, _ failure: FileError) {
+  private func reportEnd(
+    _ completion: ExchangeCompletion, _ failure: FileError, _ metrics: ExchangeMetrics
+  ) {
     switch completion {
     case .failed(let error):
-      _ = prober.context.recordFailure(error, asked: askedURL, mirror: mirror)
+      _ = prober.context.recordFailure(error, asked: askedURL, mirror: mirror, metrics)
       report(FileError(error))
     case .finished, .stopped, .cancelled: report(failure)
     }

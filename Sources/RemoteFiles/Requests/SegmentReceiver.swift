@@ -36,7 +36,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    version.file.recordHead(from: url, asked: asked, mirror: segment.mirror)
+    version.file.recordHead(mirror: segment.mirror)
     let range = segment.isWhole ? nil : segment.start..<segment.end
     let verdict = ResponseVerdict(head, asked: range, now: Int64(time(nil)))
     switch verdict {
@@ -206,7 +206,9 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     version.file.recordRequests(metrics)
     version.recordFetched(fetchedByteCount)
-    if metrics.newConnections == 0 { version.recordRoundTrip(metrics.timeToFirstByte) }
+    if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
+      version.recordRoundTrip(metrics.timeToFirstByte)
+    }
     recordMirror(metrics)
     if let contradiction {
       return version.ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
@@ -216,7 +218,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
-      if version.file.recordFailure(error, asked: asked, mirror: segment.mirror),
+      if version.file.recordFailure(error, asked: asked, mirror: segment.mirror, metrics),
         version.file.mirrors?.hasReady(besides: segment.mirror) != true
       {
         return version.ends.awaitLocation(segment.id)
