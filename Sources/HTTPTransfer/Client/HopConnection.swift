@@ -77,7 +77,7 @@ struct HopConnection {
     return descriptor
   }
 
-  /// Whether a connection was opened for the hop; otherwise an idle one, which may be dead, is used.
+  /// Whether a connection was opened for the hop; otherwise an idle one is used, which may be dead.
   var isNew: Bool { !openedSockets.isEmpty }
 
   /// Whether the connection has no unsolicited bytes.

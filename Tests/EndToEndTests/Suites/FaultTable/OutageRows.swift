@@ -314,5 +314,91 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
       _ = slow
     }
+
+    @Test(
+      "81 the target of redirects comes back: readers and openers do not keep it from being asked",
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
+    func busyReturn(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      var target = try OriginServer()
+      let port = target.port
+      let path = "/data/0.bin"
+      let query = "length=\(Self.longLength)&seed=\(seed)"
+      try origin.control(path, ["redirect": "\(target.origin)\(path)?\(query)"])
+      let mount = try sandbox.mount(
+        urls: [origin.url("0.bin", length: Self.longLength, seed: seed)],
+        options: [
+          "--outage-timeout", "2s", "--first-answer-timeout", "2s", "--revalidate", "0s",
+        ])
+      let name = mount.path("0.bin")
+      let file = open(name, O_RDONLY | O_CLOEXEC)
+      #expect(pread(file, 0) != nil)
+      target.stop()
+      let opener = Thread {
+        while !Thread.current.isCancelled {
+          close(open(name, O_RDONLY | O_CLOEXEC))
+          usleep(100_000)
+        }
+      }
+      opener.start()
+      let end = ContinuousClock.now + .seconds(7)
+      while .now < end {
+        #expect(pread(file, 300 << 20) == nil)
+        usleep(100_000)
+      }
+      target = try OriginServer(port: port)
+      let back = Deadline(after: .seconds(5))
+      #expect(back.wait { pread(file, 300 << 20) != nil })
+      opener.cancel()
+      while !opener.isFinished { usleep(10_000) }
+      close(file)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(
+      "81 redirects pass a server twice that was gone and is back", .timeLimit(.minutes(2)),
+      arguments: FaultSeeds.all)
+    func twicePassed(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      var origin = try OriginServer()
+      let (port, other) = (origin.port, try OriginServer())
+      let path = "/data/0.bin"
+      func redirect() throws {
+        try origin.control(path, ["redirect": "\(other.origin)\(path)"])
+      }
+      let end = origin.url("end.bin", length: Self.longLength, seed: seed)
+      try redirect()
+      try other.control(path, ["redirect": end])
+      let listed = origin.url("0.bin", length: Self.longLength, seed: seed)
+      let mount = try sandbox.mount(
+        urls: [listed], options: ["--outage-timeout", "2s", "--first-answer-timeout", "2s"])
+      let file = open(mount.path("0.bin"), O_RDONLY | O_CLOEXEC)
+      #expect(pread(file, 0) != nil)
+      origin.stop()
+      let patience = Deadline(after: .seconds(30))
+      #expect(patience.wait { pread(file, 300 << 20) == nil })
+      sleep(3)
+      #expect(pread(file, 300 << 20) == nil)
+      origin = try OriginServer(port: port)
+      try redirect()
+      let back = Deadline(after: .seconds(10))
+      #expect(back.wait { pread(file, 300 << 20) != nil })
+      close(file)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test("81 a URL command that names a silent server again and again ends with its retries")
+    func silentSignedServer() throws {
+      let work = try TransferWorkspace()
+      let silent = try SlowFront(target: try FreePort.next(), delay: .seconds(600))
+      let start = ContinuousClock.now
+      let result = try work.run([
+        "get", "http://example.org/a.bin", "--url-command",
+        "echo http://127.0.0.1:\(silent.port)/a.bin", "--stall-timeout", "6s", "--retries", "1",
+      ])
+      #expect(result.ending == .exited(2), "\(result.error)")
+      #expect(.now - start < .seconds(50))
+    }
   }
 }
