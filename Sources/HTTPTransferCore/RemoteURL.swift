@@ -23,11 +23,20 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
       switch self {
       case .missingScheme: "no scheme; write http:// or https:// before it"
       case .unsupportedScheme(let scheme):
-        "scheme '\(scheme)' is not supported; use http or https"
+        "scheme '\(scheme)' is not supported; " + Self.remedy(for: scheme)
       case .missingHost: "no host after the scheme"
       case .invalidHost: "the host holds a character that no host name has"
       case .invalidPort: "the port is not a number from 1 to 65535"
       case .forbiddenCharacter: "a space or control character; percent-encode it"
+      }
+    }
+
+    private static func remedy(for scheme: String) -> String {
+      switch scheme {
+      case "s3", "gs", "az", "abfs", "abfss":
+        "use the https URL of the object, a presigned one if it is private"
+      case "hf": "use the https URL that the page of the file offers for download"
+      default: "use http or https"
       }
     }
   }

@@ -4,10 +4,10 @@ internal import TextFormat
 package struct StatusSums: Sendable {
   package private(set) var totals = StatusTotals()
   private var counts: [FileState: Int] = [:]
-  /// When the last file will be complete, in seconds.
-  ///
-  /// Files are fetched in parallel.
-  private(set) var etaSeconds: Double?
+  /// What the files that are being downloaded still need, in bytes, and their speed in bytes per
+  /// second.
+  private var bytesLeft = 0.0
+  private var speed = 0.0
   /// The width of the column of names in `.status`.
   private(set) var nameWidth = 4
 
@@ -26,8 +26,16 @@ package struct StatusSums: Sendable {
   package mutating func add(_ file: FileStatus) {
     totals.add(file)
     counts[file.state, default: 0] += 1
-    if let eta = file.etaSeconds { etaSeconds = max(etaSeconds ?? eta, eta) }
+    guard file.etaSeconds != nil, let length = file.length else { return }
+    bytesLeft += max(0, Double(length) - Double(file.cachedBytes))
+    speed += max(0, Double(file.speedBytesPerSecond))
   }
+
+  /// The time until the files that are being downloaded are complete, in seconds, if they keep
+  /// their speed together; nil if none is.
+  ///
+  /// The file that needs longest says little: it may have just begun, or be stalled.
+  package var etaSeconds: Double? { speed > 0 ? bytesLeft / speed : nil }
 
   /// Adds files that are not known yet.
   package mutating func addUnknown(count: Int) {

@@ -38,7 +38,7 @@ package struct StatusView: Sendable {
   /// How many files are in each state.
   private(set) var stateCounts: [FileState: Int] = [:]
 
-  /// The time until the last file in transfer is complete, in seconds.
+  /// The time left for the files in transfer together, in seconds.
   private(set) var secondsLeft: Double?
 
   /// The indices in the report of the files that are shown, in order.
@@ -78,8 +78,7 @@ package struct StatusView: Sendable {
   package mutating func take(_ report: StatusReport) {
     self.report = report
     stateCounts = report.files.reduce(into: [:]) { $0[$1.state, default: 0] += 1 }
-    // Files are fetched in parallel, so the last one to end decides.
-    secondsLeft = report.files.lazy.compactMap(\.etaSeconds).max()
+    secondsLeft = StatusSums(of: report.files).etaSeconds
     arrange()
   }
 

@@ -35,7 +35,8 @@ import Testing
       // An error does not repeat an impossible scheme, because it may be a secret.
       ("pass@word://h", .missingScheme), ("1http://h", .missingScheme),
       ("\(String(repeating: "x", count: 33))://h", .missingScheme),
-      ("ftp://h/a", .unsupportedScheme("ftp")), ("FILE:///a", .unsupportedScheme("file")),
+      ("ftp://h/a", .unsupportedScheme("ftp")),
+      ("s3://b/k", .unsupportedScheme("s3")), ("FILE:///a", .unsupportedScheme("file")),
       ("http://", .missingHost), ("http:///a", .missingHost), ("http://u@/a", .missingHost),
       ("http://:80/a", .missingHost), ("http://?q", .missingHost), ("http://#f", .missingHost),
       ("http://h:0/", .invalidPort), ("http://h:65536/", .invalidPort),
@@ -50,6 +51,13 @@ import Testing
     ] as [(String, RemoteURL.ParseError)])
   func whatIsNoURLOfHTTPIsRefused(text: String, error: RemoteURL.ParseError) {
     #expect(throws: error) { try RemoteURL(text) }
+  }
+
+  @Test("The error for an address of object storage or a hub says which URL to use instead")
+  func remedies() {
+    for (scheme, remedy) in [("s3", "presigned"), ("hf", "download"), ("ftp", "use http")] {
+      #expect("\(RemoteURL.ParseError.unsupportedScheme(scheme))".contains(remedy))
+    }
   }
 
   @Test(

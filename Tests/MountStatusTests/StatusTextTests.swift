@@ -73,4 +73,18 @@ import TextFormat
     let file = FileStatus(name: "a", url: "u", state: .idle, length: length, cachedBytes: cached)
     #expect(file.percent == percent)
   }
+
+  @Test("The time left is that of all downloads together, not of the slowest")
+  func timeLeft() {
+    func file(_ cachedBytes: Int64, speed: Int64, eta: Double?) -> FileStatus {
+      FileStatus(
+        name: "f", url: "u", state: .downloading, length: 1000, cachedBytes: cachedBytes,
+        speedBytesPerSecond: speed, etaSeconds: eta)
+    }
+    #expect(StatusSums(of: [file(0, speed: 0, eta: nil)]).etaSeconds == nil)
+    let files = [
+      file(100, speed: 90, eta: 10), file(0, speed: 10, eta: 100), file(0, speed: 0, eta: nil),
+    ]
+    #expect(StatusSums(of: files).etaSeconds == 19)
+  }
 }
