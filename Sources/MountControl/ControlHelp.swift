@@ -1,7 +1,7 @@
 /// The text that a program reads from `.control`.
 package enum ControlHelp {
   package static let text = """
-    Write commands to this file, one a line; every write is done as a whole or not at all.
+    Write commands to this file, one per line; every write is done as a whole or not at all.
 
     prefetch NAME...     fetch whole files in the background
     cancel NAME...       end that

@@ -16,7 +16,7 @@ package struct SourceListError: Error, Sendable, Equatable, CustomStringConverti
     self.isTruncated = isTruncated
   }
 
-  /// The errors, one a line.
+  /// The errors, one per line.
   package var description: String {
     let lines = diagnostics.map(\.description)
     return (isTruncated ? lines + ["too many errors; reading stopped"] : lines)

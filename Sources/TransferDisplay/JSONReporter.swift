@@ -1,6 +1,6 @@
 import TextFormat
 
-/// Reports progress as JSON objects, one a line (`--json`).
+/// Reports progress as JSON objects, one per line (`--json`).
 ///
 /// It writes a line for a file when the file's state changes, and at most once a second while bytes
 /// flow. Byte counts are integers. Speeds in bytes per second and times in seconds have three

@@ -254,7 +254,7 @@ final class MetalinkReader: XMLElementHandler {
     let isPlain = kind.utf8.count <= 16 && kind.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     let shown = isPlain ? " '\(kind)'" : ""
     warnings.add(
-      "a URL of the kind\(shown) passed over: httpfs reads http and https", about: "u:" + shown,
+      "a URL of the kind\(shown) skipped: httpfs reads http and https", about: "u:" + shown,
       line: line)
   }
 

@@ -7,12 +7,12 @@ struct AccessOptions: ParsableArguments {
     name: [.customShort("H"), .long],
     help: ArgumentHelp(
       "A header field for each URL's own host, not sent to other hosts after a redirect; may be repeated. "
-        + "'@FILE' reads fields from a file, one a line.", valueName: "name: value"))
+        + "'@FILE' reads fields from a file, one per line.", valueName: "name: value"))
   var header: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Header fields from a file, one a line; may be repeated.", valueName: "file"),
+      "Header fields from a file, one per line; may be repeated.", valueName: "file"),
     completion: .file())
   var headerFile: [String] = []
 

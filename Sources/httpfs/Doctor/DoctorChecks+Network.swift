@@ -34,7 +34,7 @@ extension DoctorChecks {
       do {
         _ = try ProxyList(value)
       } catch {
-        return .warning("\(name): \(error)", "mend or unset the variable, or use --proxy")
+        return .warning("\(name): \(error)", "correct or unset the variable, or use --proxy")
       }
     }
     if present.isEmpty, environmentVariable("HTTP_PROXY") != nil {
@@ -61,7 +61,7 @@ extension DoctorChecks {
       _ = try Access.netrc(ofFile: path)
       return .ok("\(path) is private, and can be read")
     } catch {
-      return .warning("--netrc would fail: \(error)", "run 'chmod 600 \(path)', or mend its lines")
+      return .warning("--netrc would fail: \(error)", "run 'chmod 600 \(path)', or fix its lines")
     }
   }
 

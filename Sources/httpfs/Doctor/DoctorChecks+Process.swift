@@ -15,7 +15,7 @@ extension DoctorChecks {
     }
     // Each open file needs a descriptor for its data, and each connection needs one.
     let wanted: rlim_t = 1024
-    if limit.rlim_max == rlim_t.max { return .ok("any number of open files") }
+    if limit.rlim_max == rlim_t.max { return .ok("no limit on open files") }
     return limit.rlim_max < wanted
       ? .warning(
         "at most \(limit.rlim_max) open files",
@@ -65,7 +65,7 @@ extension DoctorChecks {
       return .ok(
         "configuration in \(path): \(names.isEmpty ? "no mounts" : names.joined(separator: ", "))")
     } catch {
-      return .failed("\(error)", "mend the file, or use --no-config")
+      return .failed("\(error)", "correct the file, or use --no-config")
     }
   }
 }

@@ -52,7 +52,7 @@ enum DoctorChecks {
 
   static func mountHelper() -> DoctorFinding {
     guard let path = findInPath("fusermount3") else {
-      let advice = "install the package fuse3 ('apt-get install fuse3'), or mend PATH"
+      let advice = "install the package fuse3 ('apt-get install fuse3'), or correct PATH"
       return isRoot
         ? .warning("fusermount3 is not in PATH: only root can mount", advice)
         : .failed("fusermount3 is not in PATH", advice)

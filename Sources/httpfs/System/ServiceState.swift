@@ -9,7 +9,7 @@ enum ServiceState: Equatable {
   /// The mount is ending.
   case stopping
 
-  /// The assignments, one a line (sd_notify(3)).
+  /// The assignments, one per line (sd_notify(3)).
   ///
   /// - Parameters:
   ///   - process: the process that serves the mount; the manager may have started another one
