@@ -56,7 +56,7 @@ package struct StatusSums: Sendable {
   }
 
   /// How many files are in a state.
-  func count(of state: FileState) -> Int { counts[state] ?? 0 }
+  package func count(of state: FileState) -> Int { counts[state] ?? 0 }
 
   /// How many files are known.
   var knownCount: Int { totals.files - count(of: .unknown) }

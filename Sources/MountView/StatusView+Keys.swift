@@ -73,7 +73,7 @@ extension StatusView {
     case "n": mode = .question(.connections, answer: "")
     case "l": mode = .question(.rateLimit, answer: "")
     case "P":
-      let isPaused = !pausedNames.isEmpty || stateCounts[.paused, default: 0] > 0
+      let isPaused = !pausedNames.isEmpty || sums.count(of: .paused) > 0
       return request(.file(isPaused ? .resume : .pause, name: nil))
     case "R": return request(.file(.refresh, name: nil))
     case "p", "f", "c", "e", "i", "v", "r": return press(fileCommand: command)

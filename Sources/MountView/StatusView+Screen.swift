@@ -111,7 +111,7 @@ extension StatusView {
     if totals.speedBytesPerSecond > 0, totals.connections > 0 {
       figures += "  \(humanBytes(totals.speedBytesPerSecond))/s"
       if let limit = report.rateLimitBytesPerSecond { figures += " of \(humanBytes(limit))/s" }
-      if let secondsLeft { figures += "  ETA \(humanDuration(seconds: secondsLeft))" }
+      if let seconds = sums.etaSeconds { figures += "  ETA \(humanDuration(seconds: seconds))" }
     } else if let limit = report.rateLimitBytesPerSecond {
       figures += "  at most \(humanBytes(limit))/s"
     }
@@ -140,7 +140,8 @@ extension StatusView {
     ]
     var separator = " "
     for state in order {
-      guard let count = stateCounts[state] else { continue }
+      let count = sums.count(of: state)
+      guard count > 0 else { continue }
       line.append(separator)
       line.append("\(count) \(state.rawValue)", state.style)
       separator = ", "

@@ -35,11 +35,8 @@ package struct StatusView: Sendable {
 
   private(set) var report: StatusReport?
 
-  /// How many files are in each state.
-  private(set) var stateCounts: [FileState: Int] = [:]
-
-  /// The time left for the files in transfer together, in seconds.
-  private(set) var secondsLeft: Double?
+  /// The sums over the files of ``report``; the widths of names are left out.
+  private(set) var sums = StatusSums()
 
   /// The indices in the report of the files that are shown, in order.
   private(set) var shown: [Int] = []
@@ -77,8 +74,7 @@ package struct StatusView: Sendable {
   /// Shows this report from now on.
   package mutating func take(_ report: StatusReport) {
     self.report = report
-    stateCounts = report.files.reduce(into: [:]) { $0[$1.state, default: 0] += 1 }
-    secondsLeft = StatusSums(of: report.files).etaSeconds
+    sums = report.files.reduce(into: StatusSums()) { $0.add($1) }
     arrange()
   }
 

@@ -45,8 +45,9 @@ final class SegmentEnds: @unchecked Sendable {
     case .fail(let error):
       return retries.failOver(id, error, after: nil, from: mirror) ?? .fail(error)
     case .retry(let error, let delay):
-      let hasMoved = recordFailure(error, of: exchange)
-      return retries.retry(id, error, after: delay, from: mirror, hasMoved: hasMoved)
+      let move = recordFailure(error, of: exchange)
+      return retries.retry(
+        id, error, after: move == .none ? delay : nil, from: mirror, isCounted: move != .back)
     case .expired(let error): return retries.askElsewhere(id, error)
     case .unchanged(let head, let url): return .leaveEarlier(head, from: url)
     case .none:
@@ -69,9 +70,9 @@ final class SegmentEnds: @unchecked Sendable {
       if error.code == .unreadableBody, let failure = fetcher.body?.failure {
         return .fail(failure.error(at: request.url))
       }
-      let hasMoved = recordFailure(TransferError(error), of: exchange)
+      let move = recordFailure(TransferError(error), of: exchange)
       return retries.retry(
-        id, TransferError(error), after: nil, from: exchange.mirror, hasMoved: hasMoved)
+        id, TransferError(error), after: nil, from: exchange.mirror, isCounted: move != .back)
     // The transfer never ends a body deliberately before the segment's end.
     case .stopped where segment.storedEnd < segment.end: return retryCut(exchange)
     case .finished where exchange.position == nil && !fetcher.table.isComplete:
@@ -113,19 +114,24 @@ final class SegmentEnds: @unchecked Sendable {
     }
   }
 
+  /// Where the next request goes after a failure.
+  private enum Move {
+    /// To the same URL.
+    case none
+    /// Back to the URL that the user gave, away from the target of its redirect.
+    case back
+    /// To the next URL that the signer makes, perhaps of the same dead server.
+    case signed
+  }
+
   /// Takes note of a failure after which the bytes may be found elsewhere.
-  ///
-  /// - Returns: whether the next request goes to another URL, without being a retry.
-  private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) -> Bool {
+  private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) -> Move {
     // A response that was cut had begun.
-    guard error.mayHaveMoved, error.code != .connectionLost || exchange.position == nil else {
-      return false
-    }
-    let hasMoved = fetcher.servers.locations.recordFailure(
-      of: exchange.asked, by: exchange.mirror, now: .now)
-    // Each run of the signer makes another URL, perhaps of the same dead server: such failures
-    // count, so that their number is bounded.
-    return hasMoved && !fetcher.servers.locations[exchange.mirror].isSigned
+    guard error.mayHaveMoved, error.code != .connectionLost || exchange.position == nil,
+      fetcher.servers.locations.recordFailure(
+        of: exchange.asked, by: exchange.mirror, now: .now)
+    else { return .none }
+    return fetcher.servers.locations[exchange.mirror].isSigned ? .signed : .back
   }
 
   /// Requests the rest of a part that was shorter than requested.

@@ -19,10 +19,10 @@ final class SegmentRetries: @unchecked Sendable {
 
   /// Retries a segment later, or fails.
   ///
-  /// A failure of a server that the next request does not go to (`hasMoved`) does not count.
+  /// The failure of a server that the next request does not go to is not counted (`isCounted`).
   func retry(
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int,
-    hasMoved: Bool = false
+    isCounted: Bool = true
   ) -> TransferStep {
     if fetcher.dropFailedHedge(id) { return .wait }
     if let step = failOver(id, error, after: retryAfter, from: mirror) { return step }
@@ -40,8 +40,8 @@ final class SegmentRetries: @unchecked Sendable {
       fetcher.table.fail(id, isCounted: false)
       return sendAgain(id, FetchConstants.disconnectionInterval, after: error, attempt: 1)
     }
-    var attempt = fetcher.table.fail(id, isCounted: !hasMoved)
-    if hasMoved { return sendAgain(id, .zero, after: error, attempt: 1) }
+    var attempt = fetcher.table.fail(id, isCounted: isCounted)
+    if !isCounted { return sendAgain(id, .zero, after: error, attempt: 1) }
     if fetcher.table[id]?.isWhole == true, !representation.canSkip {
       attempt = fetcher.allowance.countRepeat()
     }

@@ -6,9 +6,9 @@ internal import Synchronization
 ///
 /// A server that has just gone may be restarting, so reads wait for it. Once it has been gone for
 /// ``FileSettings/outageTimeout``, or for ``FileSettings/firstAnswerTimeout`` if it has never
-/// answered in this mount, reads fail at once, and one request at a time looks for its return. If
-/// the server does not accept its connection in time, an ``OutageScout`` goes on looking, because
-/// no read may wait that long.
+/// answered in this mount, one request at a time looks for its return, and all other reads fail at
+/// once. If the server does not accept the connection within ``probeTimeout``, an ``OutageScout``
+/// goes on looking, because no read may wait that long.
 ///
 /// Lock order: `state` is a leaf.
 final class HostOutages: Sendable {

@@ -375,7 +375,7 @@ extension RealMounts {
       let process = try work.sandbox.start(
         try failing.launcher
           + [Products.httpfs, "get", "--jobs", "2", "-o", work.directory] + urls)
-      let isDone = try Deadline(after: .seconds(30)).wait {
+      let isDone = Deadline(after: .seconds(30)).wait {
         access(work.path("b.bin"), F_OK) == 0
       }
       #expect(isDone)
