@@ -400,5 +400,21 @@ extension RealMounts {
       #expect(result.ending == .exited(2), "\(result.error)")
       #expect(.now - start < .seconds(50))
     }
+
+    @Test("23 Retry-After of a signed URL's server does not delay the next URL, of another server")
+    func signedRetryAfter() throws {
+      let work = try TransferWorkspace()
+      let (busy, good) = (try OriginServer(), try OriginServer())
+      // The command runs again for a URL that is older than five seconds.
+      let refused = busy.url(
+        "a.bin", length: 4096, seed: 1, query: "status=503&retry-after=40&latency=6000")
+      let signed = good.url("a.bin", length: 4096, seed: 1)
+      let command =
+        "if mkdir '\(work.path("signed"))'; then echo '\(refused)'; else echo '\(signed)'; fi"
+      let start = ContinuousClock.now
+      let result = try work.run(["get", "http://example.org/a.bin", "--url-command", command])
+      #expect(result.ending == .exited(0), "\(result.error)")
+      #expect(.now - start < .seconds(30))
+    }
   }
 }
