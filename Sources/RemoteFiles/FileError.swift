@@ -76,8 +76,13 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     FileError(.unreachable, reason, origin: origin, isUnreachable: isUnreachable)
   }
 
-  /// Whether a server has answered or accepted a connection, so that servers can be reached.
-  var provesContact: Bool { code == .unavailable || code == .invalidResponse }
+  /// Whether the server has accepted a connection, if the failure is that of an exchange.
+  var provesAcceptance: Bool {
+    switch code {
+    case .unavailable, .invalidResponse, .refused: true
+    default: false
+    }
+  }
 
   /// No server has bytes that match the piece hash of the list.
   static let wrongPiece = FileError(

@@ -45,17 +45,35 @@ import Testing
     #expect(fail(at: 4000))
   }
 
+  @Test("An answer ends the outage")
+  func answered() throws {
+    for second in stride(from: 0, through: 60, by: 20) { _ = fail(at: second) }
+    outages.recordContact(with: "http://a", isListed: true)
+    #expect(try mayAsk(at: 61) && mayAsk(at: 61))
+    #expect(!fail(at: 62))
+  }
+
   @Test(
-    "An answer ends the outage", arguments: [FileError.Code.unavailable, .invalidResponse, nil])
-  func answered(code: FileError.Code?) throws {
+    "A connection without an answer lets requests through until the next one fails",
+    arguments: [FileError.Code.unavailable, .invalidResponse, .refused, nil])
+  func accepted(code: FileError.Code?) throws {
     for second in stride(from: 0, through: 60, by: 20) { _ = fail(at: second) }
     if let code {
       #expect(!fail("http://a", code, at: 61))
     } else {
-      outages.recordContact(with: "http://a", isListed: true)
+      outages.accepted(try RemoteURL("http://a/file"))
     }
     #expect(try mayAsk(at: 61) && mayAsk(at: 61))
-    #expect(!fail(at: 62))
+    #expect(fail(at: 62))
+  }
+
+  @Test("A server that accepts connections but never answers counts as gone after five seconds")
+  func acceptedOnly() throws {
+    for second in 0..<4 {
+      #expect(!fail("http://new", at: second))
+      outages.accepted(try RemoteURL("http://new/file"))
+    }
+    #expect(fail("http://new", at: 4))
   }
 
   @Test("A server that has never answered counts as gone after five seconds")

@@ -66,6 +66,8 @@ final class ActiveExchange {
   private(set) var hasSetCookie = false
   /// How long a connection for the current hop may take.
   private var connectTimeout: Duration
+  /// When the current hop began to connect; nil once its request is ready to be sent.
+  private var connectingSince: ContinuousClock.Instant?
   /// Whether the gate of the request must be asked about the current hop.
   private var needsPermit = false
 
@@ -117,6 +119,17 @@ final class ActiveExchange {
     }
   }
 
+  /// Longer than a gate limits connections, so that those end with errors of their own.
+  private static let gonePatience = Duration.milliseconds(1500)
+
+  /// Why the current hop need not go on connecting: its server has turned out to be gone.
+  func lateRefusal(now: ContinuousClock.Instant) -> ExchangeError? {
+    guard let connectingSince, !isHeld, now - connectingSince >= Self.gonePatience else {
+      return nil
+    }
+    return request.gate?.refusal(of: url)
+  }
+
   /// Frees the handle, which must be in no multi handle.
   ///
   /// Only ``renewHandle()`` may be called afterwards.
@@ -150,6 +163,7 @@ final class ActiveExchange {
     ).apply(to: easy)
     headDeadline = nil
     unansweredSince = nil
+    connectingSince = .now
     hasSetCookie = false
     expectation = HopExpectation()
     parser = HeadParser()
@@ -198,8 +212,9 @@ final class ActiveExchange {
     if let limit = request.headTimeout, target.body == nil { headDeadline = .now + limit }
     unansweredSince = .now
     if expectation.recordRequest() { disposition = .proceed }
+    connectingSince = nil
     // A proxy accepts connections for servers that are gone.
-    if connection.isNew, !route.way.isProxied { request.gate?.reached(url) }
+    if connection.isNew, !route.way.isProxied { request.gate?.accepted(url) }
     receiver.requestSent()
     if let address, connection.recordRequest(to: address) {
       onPublicAddress(url.normalizedOrigin)
@@ -224,7 +239,7 @@ final class ActiveExchange {
       failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
     case .head(let head):
-      request.gate?.reached(url)
+      request.gate?.answered(url)
       unansweredSince = nil
       if route.way.isProxied { onProxyAnswer(route.way.route) }
       recordRetryAfter(head)
@@ -438,6 +453,9 @@ final class ActiveExchange {
       // libcurl's error for a line that exceeds its buffer (CURL_MAX_HTTP_HEADER).
       return ExchangeError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
     }
+    if code == CURLE_SSL_CONNECT_ERROR, Self.isConnectionLoss(detail) {
+      return ExchangeError(code: .connectionLost, url: url, detail: detail)
+    }
     if code == CURLE_OPERATION_TIMEDOUT {
       if easy?.offset(of: CURLINFO_PRETRANSFER_TIME_T) == 0 {
         return ExchangeError(code: .connectionTimedOut, url: url, detail: detail)
@@ -445,6 +463,14 @@ final class ActiveExchange {
       if let timeout = request.stallTimeout { detail = "no byte moved for \(timeout)" }
     }
     return ExchangeError(curlCode: code, url: url, detail: detail)
+  }
+
+  /// Whether a handshake failed because the connection ended: the server may be restarting behind
+  /// a forwarder that accepts connections.
+  ///
+  /// libcurl tells it from a refused handshake only in words.
+  private static func isConnectionLoss(_ detail: String) -> Bool {
+    ["SSL_ERROR_SYSCALL", "Connection reset", "unexpected eof"].contains { detail.contains($0) }
   }
 
   /// Adds the metrics of the current hop; call it before its handle is prepared again or freed.

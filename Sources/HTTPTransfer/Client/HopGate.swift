@@ -11,9 +11,18 @@ package protocol HopGate: Sendable {
   /// - Returns: whether to connect.
   func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit
 
-  /// Called on the network thread when the server of `url` has accepted a connection or answered,
-  /// also with a redirect; it must not block.
-  func reached(_ url: RemoteURL)
+  /// Why no connection to the server of `url` will help; nil if one may.
+  ///
+  /// Called on the network thread, again and again, while an exchange connects; it must not block.
+  func refusal(of url: RemoteURL) -> ExchangeError?
+
+  /// Called on the network thread when the server of `url` has accepted a connection; perhaps it
+  /// will not answer. It must not block.
+  func accepted(_ url: RemoteURL)
+
+  /// Called on the network thread when the server of `url` has answered, also with a redirect; it
+  /// must not block.
+  func answered(_ url: RemoteURL)
 }
 
 /// The answer of a ``HopGate``.

@@ -42,7 +42,7 @@ final class NetworkLoop {
       collect(pointer)
       let now = ContinuousClock.now
       runTimers(until: now)
-      endSlowHeads(now: now, multi: pointer)
+      endLateExchanges(now: now, multi: pointer)
       startQueued(multi: pointer)
       if exchanges.isEmpty && timers.isEmpty {
         let since = idleSince ?? now
@@ -216,13 +216,13 @@ final class NetworkLoop {
     }
   }
 
-  /// The interval for checking deadlines of heads.
+  /// The interval for checking deadlines of heads, and servers that are gone.
   ///
   /// Timers would leave one behind for every request.
   private static let headInterval = Duration.milliseconds(500)
 
-  /// Ends the exchanges whose heads are overdue.
-  private func endSlowHeads(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
+  /// Ends the exchanges whose heads are overdue, and those that connect to a server that is gone.
+  private func endLateExchanges(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
     guard now - lastHeadCheck >= Self.headInterval else { return }
     lastHeadCheck = now
     let late = exchanges.values.filter { $0.isHeadLate(now: now) }
@@ -230,6 +230,12 @@ final class NetworkLoop {
       curl_multi_remove_handle(multi, exchange.easy?.pointer)
       exchange.failSlowHead()
       proceed(exchange, after: CURLE_OK, multi: multi)
+    }
+    for exchange in Array(exchanges.values) {
+      guard let error = exchange.lateRefusal(now: now) else { continue }
+      exchange.collectMetrics()
+      curl_multi_remove_handle(multi, exchange.easy?.pointer)
+      end(exchange, .failed(error))
     }
   }
 

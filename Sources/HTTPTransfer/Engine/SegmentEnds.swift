@@ -118,7 +118,7 @@ final class SegmentEnds: @unchecked Sendable {
   private enum Move {
     /// To the same URL.
     case none
-    /// Back to the URL that the user gave, away from the target of its redirect.
+    /// Back to the URL that the user gave or the signer made, away from its redirects' target.
     case back
     /// To the next URL that the signer makes, perhaps of the same dead server.
     case signed
@@ -131,7 +131,8 @@ final class SegmentEnds: @unchecked Sendable {
       fetcher.servers.locations.recordFailure(
         of: exchange.asked, by: exchange.mirror, now: .now)
     else { return .none }
-    return fetcher.servers.locations[exchange.mirror].isSigned ? .signed : .back
+    // Without a URL, the signer makes the next one; with one, only its redirects lead elsewhere.
+    return fetcher.servers.locations[exchange.mirror].base == nil ? .signed : .back
   }
 
   /// Requests the rest of a part that was shorter than requested.

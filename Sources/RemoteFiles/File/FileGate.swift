@@ -17,7 +17,11 @@ struct FileGate: HopGate {
     return outages.permit(to: url, now: .now)
   }
 
-  func reached(_ url: RemoteURL) {
+  func refusal(of url: RemoteURL) -> ExchangeError? { outages.refusal(of: url) }
+
+  func accepted(_ url: RemoteURL) { outages.accepted(url) }
+
+  func answered(_ url: RemoteURL) {
     let isListed = url.origin == servers.url(ofMirror: mirror).origin
     outages.recordContact(with: url.origin, isListed: isListed)
   }

@@ -14,7 +14,7 @@ internal import Synchronization
 final class HostOutages: Sendable {
   fileprivate struct Outage {
     var since: ContinuousClock.Instant
-    /// The last failure.
+    /// The last failure or connection.
     var seen: ContinuousClock.Instant
     var error: FileError
     /// When a request was last allowed, if the server counts as gone.
@@ -68,7 +68,7 @@ final class HostOutages: Sendable {
   func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
     guard let origin = error.origin else { return false }
     guard error.isUnreachable else {
-      if error.provesContact { recordContact(with: origin, isListed: false) }
+      if error.provesAcceptance { recordAcceptance(by: origin, now: now) }
       return false
     }
     return state.withLock { state in
@@ -105,6 +105,18 @@ final class HostOutages: Sendable {
         state.knownTargets.insert(origin)
       }
       if !state.outages.isEmpty { state.outages[origin] = nil }
+    }
+  }
+
+  /// Takes note of a connection, on which the server may never answer.
+  ///
+  /// All requests are allowed again. If the next one fails, the outage goes on: a load balancer
+  /// accepts connections for a server that is gone.
+  private func recordAcceptance(by origin: String, now: ContinuousClock.Instant) {
+    state.withLock { state in
+      guard let outage = state.outages[origin] else { return }
+      state.outages[origin]?.isGone = false
+      state.outages[origin]?.seen = max(outage.seen, now)
     }
   }
 
@@ -164,7 +176,9 @@ final class HostOutages: Sendable {
 extension HostOutages: HopGate {
   func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit { permit(to: url, now: .now) }
 
-  func reached(_ url: RemoteURL) { recordContact(with: url.origin, isListed: false) }
+  func accepted(_ url: RemoteURL) { recordAcceptance(by: url.origin, now: .now) }
+
+  func answered(_ url: RemoteURL) { recordContact(with: url.origin, isListed: false) }
 }
 
 extension HostOutages.Outage {

@@ -2,9 +2,22 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
 
+/// Lets scouts through, and tells what they find.
+private struct ScoutGate: HopGate {
+  let outages: HostOutages
+
+  func permit(to url: RemoteURL, isRedirected: Bool) -> HopPermit { .granted }
+
+  func refusal(of url: RemoteURL) -> ExchangeError? { nil }
+
+  func accepted(_ url: RemoteURL) { outages.accepted(url) }
+
+  func answered(_ url: RemoteURL) { outages.answered(url) }
+}
+
 /// Looks for the return of a server that takes longer to connect than a read may wait.
 ///
-/// A connection ends the outage; the answer does not matter.
+/// The connection matters, not the answer.
 final class OutageScout: ExchangeReceiver {
   private let outages: HostOutages
   private let origin: String
@@ -28,12 +41,11 @@ final class OutageScout: ExchangeReceiver {
       url: error.url, range: 0..<1, confidentialOrigin: listed.origin, maximumRedirects: 0,
       connectTimeout: context.settings.connectTimeout)
     request.userInfo = nil
+    request.gate = ScoutGate(outages: context.outages)
     request.headTimeout = context.settings.responseTimeout
     _ = context.client.start(
       request, receiver: OutageScout(outages: context.outages, origin: error.url.origin))
   }
-
-  func requestSent() { outages.recordContact(with: origin, isListed: false) }
 
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID

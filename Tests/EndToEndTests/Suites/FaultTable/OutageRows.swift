@@ -416,5 +416,24 @@ extension RealMounts {
       #expect(result.ending == .exited(0), "\(result.error)")
       #expect(.now - start < .seconds(30))
     }
+
+    @Test("81 the target of a signed URL's redirect dies: the signed URL is asked again at once")
+    func signedTarget() throws {
+      let work = try TransferWorkspace()
+      let (origin, target, next) = (try OriginServer(), try OriginServer(), try OriginServer())
+      let (path, length) = ("/data/a.bin", Int64(32 << 20))
+      let signed = origin.url("a.bin", length: length, seed: 1)
+      try origin.control(
+        path, ["redirect": target.url("a.bin", length: length, seed: 1, query: "rate=2000000")])
+      let process = try work.start(
+        "get", "http://example.org/a.bin", "--url-command", "echo '\(signed)'", "--retries", "1")
+      #expect(work.waitForPart(of: "a.bin"))
+      // The target is no longer new, and has brought bytes.
+      sleep(3)
+      try origin.control(path, ["redirect": next.url("a.bin", length: length, seed: 1)])
+      target.stop()
+      #expect(process.wait(within: .seconds(30)) == .exited(0), "\(process.standardError)")
+      #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 1, byteCount: length))
+    }
   }
 }
