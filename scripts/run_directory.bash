@@ -37,7 +37,7 @@ clean_up() {
     kill -KILL "$process" 2>/dev/null || true
   done
   if [[ -z "$(mounts_of_run)" ]]; then
-    rm -rf "$run_directory" "$run_directory".{steps,failed,log}
+    rm -rf "$run_directory" "$run_directory".{install,steps,failed,log}
   else
     echo "${0##*/}: still mounted: $(mounts_of_run)" >&2
   fi

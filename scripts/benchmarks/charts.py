@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, LABEL_WIDTH, VALUE_WIDTH = 780, 260, 110
-BAR_HEIGHT, BAR_GAP, GROUP_GAP, TITLE_HEIGHT = 16, 5, 16, 22
+BAR_HEIGHT, BAR_GAP, GROUP_GAP, TITLE_HEIGHT, LEGEND_HEIGHT = 16, 5, 16, 22, 24
+
+# Groups have scales of their own if one scale left a group bars of less than this share of the room.
+SHORTEST_SHARE = 0.1
 
 # Each of them has a contrast of at least 3 to white and to near black.
 TEXT, OWN_BAR, OTHER_BAR, LIMIT_BAR = "#7d8590", "#2f81f7", "#8b949e", "#bc8c3a"
@@ -25,10 +28,36 @@ class Bar:
 
 @dataclass(frozen=True)
 class Group:
-    """Bars of one scale, below a title."""
+    """Bars of one unit, below a title."""
 
     title: str
     bars: list[Bar]
+    unit: str
+
+    def longest(self):
+        """The longest of its bars."""
+        return max(self.bars, key=lambda bar: bar.value)
+
+
+def scales(groups):
+    """For each group the bar that fills the room.
+
+    Groups of one unit share it, unless that would leave one of them only short bars.
+
+    >>> def group(unit, *values):
+    ...     return Group("", [Bar("", value, "") for value in values], unit)
+    >>> [bar.value for bar in scales([group("s", 1, 2), group("s", 8), group("MB/s", 500)])]
+    [8, 8, 500]
+    >>> [bar.value for bar in scales([group("s", 1, 2), group("s", 80)])]
+    [2, 80]
+    """
+    found = []
+    for group in groups:
+        peers = [other.longest() for other in groups if other.unit == group.unit]
+        longest = max(peers, key=lambda bar: bar.value)
+        shares = min(bar.value for bar in peers) >= SHORTEST_SHARE * longest.value
+        found.append(longest if shares else group.longest())
+    return found
 
 
 def _text(x, y, content, *, anchor="start", weight="normal"):
@@ -36,13 +65,12 @@ def _text(x, y, content, *, anchor="start", weight="normal"):
             f"{escape(content)}</text>")
 
 
-def _bars(group, top):
+def _bars(group, scale, top):
     """The elements of a group's bars, and where the next group may begin."""
     room = WIDTH - LABEL_WIDTH - VALUE_WIDTH
-    longest = max((bar.value for bar in group.bars), default=0) or 1
     elements = []
     for bar in group.bars:
-        length = max(1, room * bar.value / longest)
+        length = max(1, room * bar.value / (scale.value or 1))
         middle = top + BAR_HEIGHT * 0.75
         elements += [
             _text(LABEL_WIDTH - 8, middle, bar.name, anchor="end"),
@@ -53,12 +81,28 @@ def _bars(group, top):
     return elements, top + GROUP_GAP
 
 
+def _legend(groups):
+    """What the colours of the bars mean, in one line."""
+    shown = {bar.colour for group in groups for bar in group.bars}
+    x, elements = 0, []
+    for colour, meaning in ((OWN_BAR, "httpfs"), (OTHER_BAR, "others"),
+                            (LIMIT_BAR, "calculated, not measured")):
+        if colour in shown:
+            elements += [f'<rect x="{x}" y="4" width="12" height="12" rx="2" fill="{colour}"/>',
+                         _text(x + 18, 14, meaning)]
+            x += 90
+    return elements
+
+
 def bar_chart(title, groups):
-    """An SVG document with the groups one below the other."""
-    elements, top = [], 4
-    for group in groups:
-        elements.append(_text(0, top + 13, group.title, weight="bold"))
-        bars, top = _bars(group, top + TITLE_HEIGHT)
+    """An SVG document with the groups one below the other, and their scales in words."""
+    elements, top = _legend(groups), 4 + LEGEND_HEIGHT
+    chosen = scales(groups)
+    is_one = len(set(map(id, chosen))) == 1
+    for group, scale in zip(groups, chosen):
+        heading = group.title if is_one else f"{group.title} (full width: {scale.text})"
+        elements.append(_text(0, top + 13, heading, weight="bold"))
+        bars, top = _bars(group, scale, top + TITLE_HEIGHT)
         elements += bars
     height = top - GROUP_GAP + 4
     return "\n".join([

@@ -182,5 +182,5 @@ def over_tls(bench):
                                      rounds=bench.few_rounds)
     if not is_root():
         comparison.skipped[OWN] = "only root can make a mount trust the authority of this run"
-    return Result("P1 over TLS", METHOD.format(rounds=bench.few_rounds), [comparison],
+    return Result("a cold file over TLS", METHOD.format(rounds=bench.few_rounds), [comparison],
                   [speed_target(comparison, curl.name, 1.2)])

@@ -70,7 +70,7 @@ def chart(title, comparisons):
             shown = METRICS[metric]
             better = "more" if shown.is_better_when_larger else "less"
             groups.append(charts.Group(
-                f"{comparison.title}: {shown.label.lower()}, {better} is better", bars))
+                f"{comparison.title}: {shown.label.lower()}, {better} is better", bars, shown.label))
     return charts.bar_chart(title, groups) if groups else None
 
 

@@ -1,107 +1,125 @@
 import Foundation
+import Glibc
 import Testing
 
-/// The README is sufficient: its commands run as written.
+/// The README and the tutorial are sufficient: their commands run as written.
 extension RealMounts {
   @Suite struct Readme {
-    /// The shell blocks below a heading of the README, joined.
-    static func shellBlocks(below heading: String, in text: String) throws -> String {
-      guard let start = text.range(of: "\n## \(heading)\n") else {
-        throw HarnessError("the README has no heading '\(heading)'")
+    /// The origin of `scripts/demo --serve`, whose files the documents read.
+    private final class DemoOrigin {
+      /// Scheme, host and port of its URLs.
+      let base: String
+      private let process: ChildProcess
+
+      init(in sandbox: Sandbox) throws {
+        let binaries = (try Products.httpfs as NSString).deletingLastPathComponent
+        let process = try ChildProcess(
+          ["\(Repository.directory)/scripts/demo", "--serve", "--port", "0"],
+          environment: ["HTTPFS_BIN_DIR": binaries, "TMPDIR": sandbox.directory])
+        self.process = process
+        var found: String?
+        _ = Deadline(after: .seconds(30)).wait {
+          found = process.standardOutput.firstMatch(of: /The list is at (\S+)\/files\/urls.txt/)
+            .map { String($0.1) }
+          return found != nil || !process.isRunning
+        }
+        guard let found else {
+          throw HarnessError("scripts/demo --serve: \(process.standardError)")
+        }
+        base = found
       }
-      let rest = text[start.upperBound...]
-      let section = rest[..<(rest.range(of: "\n## ")?.lowerBound ?? rest.endIndex)]
+
+      /// Ends it as Ctrl-C does.
+      func stop() -> ChildProcess.Ending? {
+        process.signal(SIGTERM)
+        return process.wait(within: .seconds(10))
+      }
+
+      deinit { if process.isRunning { process.kill() } }
+    }
+
+    /// The shell blocks of a document, or of the section below one of its headings.
+    private static func shellBlocks(
+      of document: String, below heading: String? = nil
+    ) throws -> [String] {
+      var section = Substring(try Repository.text(of: document))
+      if let heading {
+        guard let start = section.range(of: "\n## \(heading)\n") else {
+          throw HarnessError("\(document) has no heading '\(heading)'")
+        }
+        section = section[start.upperBound...]
+        section = section[..<(section.range(of: "\n## ")?.lowerBound ?? section.endIndex)]
+      }
       let blocks = section.matches(of: /(?s)```sh\n(.*?)```/).map { String($0.1) }
-      guard !blocks.isEmpty else { throw HarnessError("no commands below '\(heading)'") }
-      return blocks.joined(separator: "\n")
+      guard !blocks.isEmpty else { throw HarnessError("no commands in \(document)") }
+      return blocks
+    }
+
+    /// Runs commands in a clone, `home/httpfs`, that has built this `httpfs`.
+    private func run(_ commands: String, in sandbox: Sandbox) throws -> CommandResult {
+      let home = try sandbox.makeDirectory("home")
+      let build = try sandbox.makeDirectory("home/httpfs/.build/release")
+      try shell(
+        "mkdir \(quoted("\(home)/bin")); ln -s \(quoted(try Products.httpfs)) \(quoted(build))")
+      let script = try sandbox.write(commands, to: "commands.sh")
+      return try EndToEndTests.run(
+        ["bash", "-c", "cd ~/httpfs && exec bash -eux -o pipefail \"$0\"", script],
+        environment: [
+          "HOME": home, "XDG_CACHE_HOME": "", "PATH": "\(home)/bin:\(Host.administratorPath)",
+        ], within: .seconds(120))
     }
 
     /// Replaces the steps that a test cannot do: the installation of packages, and the build.
     private static let prelude = """
       sudo() { "$@"; }
-      apt-get() { printf '%s\\n' "$@" >> "$HOME/apt"; }
+      scripts/install-deps() { [[ "$*" == "--build" ]]; }
       swift() { [[ "$*" == "build -c release" ]]; }
 
       """
 
-    /// The commands with the test's server instead of example.org.
-    private func local(_ commands: String, _ base: String, checksum: String) -> String {
-      commands
-        .replacing("https://user@example.org", with: base.replacing("//", with: "//user@"))
-        .replacing("https://example.org", with: base)
-        .replacing("/usr/local/bin/", with: "\"$HOME/bin/\"")
-        .replacing(/sha-256=[0-9a-f]+…/, with: "sha-256=\(checksum)")
-    }
-
-    /// Creates a file for each URL of the commands, so a new URL in the README needs no change
-    /// here.
-    private func makeFiles(for commands: String, below root: String) throws {
-      // A URL that ends in a slash is a listing of others.
-      for match in commands.matches(of: /https:\/\/example\.org\/([\w.\/-]*\w)(\/?)/)
-      where match.2.isEmpty {
-        let path = "\(root)/\(match.1)"
-        let content =
-          path.hasSuffix(".tar.gz") ? "tar cz -C /etc hostname" : "head -c 300000 /dev/urandom"
-        try shell(
-          "mkdir -p \"$(dirname \(quoted(path)))\" && \(content) > \(quoted(path))")
-      }
-    }
-
     @Test func `the commands of the README work as they are written`() throws {
       let sandbox = try Sandbox()
-      let text = try Repository.text(of: "README.md")
-      let start = try Self.shellBlocks(below: "Quick start", in: text)
-      let transfers = try Self.shellBlocks(below: "Downloads and uploads", in: text)
-      let control = try Self.shellBlocks(below: "Control", in: text)
-      let mountLine = try #require(
-        start.split(separator: "\n").first { $0.contains("httpfs mount ") })
-      // Commands to a mount refer to the mount of the quick start.
-      let commands = [start, transfers, String(mountLine), control, "httpfs unmount ~/remote"]
-        .joined(separator: "\n")
-
-      let root = try sandbox.makeDirectory("www")
-      try makeFiles(for: commands, below: root)
-      _ = try sandbox.makeDirectory("inbox")
-      let nginx = try sandbox.nginx(
-        root: root,
-        locations: "autoindex on; location /inbox/ { root \(sandbox.directory); dav_methods PUT; }")
-      let checksum = try shell("sha256sum < \(quoted("\(root)/a.bin"))").prefix(64)
-      let home = try sandbox.makeDirectory("home")
-      let clone = try sandbox.makeDirectory("home/httpfs/.build/release")
-      try shell(
-        "mkdir \(quoted("\(home)/bin")); ln -s \(quoted(try Products.httpfs)) \(quoted(clone))")
-      let script = try sandbox.write(
-        Self.prelude
-          + local(commands, String(nginx.url("").dropLast()), checksum: String(checksum)),
-        to: "readme.sh")
-
-      let result = try run(
-        [
-          "bash", "-c",
-          "cd ~/httpfs && head -c 100000 /dev/zero > report.pdf && exec bash -eux -o pipefail \"$0\"",
-          script,
-        ],
-        environment: [
-          "HOME": home, "XDG_CACHE_HOME": "", "PATH": "\(home)/bin:\(Host.administratorPath)",
-        ], within: .seconds(120))
+      let origin = try DemoOrigin(in: sandbox)
+      let install = try #require(
+        Self.shellBlocks(of: "README.md", below: "Install").first { $0.contains("swift build") })
+      let examples = try Self.shellBlocks(of: "README.md", below: "Five examples")
+      #expect(examples.count == 5)
+      let commands = ([Self.prelude, install] + examples).joined(separator: "\n")
+        .replacing("/usr/local/bin/", with: "\"$HOME/bin/\"")
+        .replacing("http://127.0.0.1:8080", with: origin.base)
+      let result = try run(commands, in: sandbox)
       #expect(result.succeeded, "\(result.ending)\n\(result.output)\n\(result.error)")
-      // The results match the comments beside the commands.
-      let image = try shell("sha256sum < \(quoted("\(root)/images/disc.iso"))").prefix(64)
-      #expect(result.output.contains("\(image)  \(home)/remote/isos/disc.iso"))
-      #expect(result.output.contains("2 files, 1 complete"), "\(result.output)")
-      for file in ["disc.iso", "downloads/isos/disc.iso", "downloads/train.parquet", "a.bin"] {
-        #expect(FileStatus.byteCount(of: "\(home)/httpfs/\(file)") == 300_000, "\(file)")
-      }
-      #expect(FileStatus.byteCount(of: "\(home)/httpfs/hostname") != nil)
-      #expect(FileStatus.byteCount(of: sandbox.path("inbox/report.pdf")) == 100_000)
-      #expect(MountTable.httpfs(at: "\(home)/remote") == nil)
 
-      // It installed only packages that the tests' own script installs.
-      let dependencies = try Repository.text(of: "scripts/install-deps")
-      for word in try String(contentsOfFile: "\(home)/apt", encoding: .utf8).split(separator: "\n")
-      where word != "install" {
-        #expect(dependencies.contains(word), "scripts/install-deps does not know \(word)")
+      // The bytes of the generator are a mount's, and those of a download.
+      let clone = sandbox.path("home/httpfs")
+      let content = try shell(
+        "curl -sS --noproxy '*' '\(origin.base)/data/copy.bin?length=128m&seed=7' | sha256sum"
+      ).prefix(64)
+      #expect(result.output.contains("\(content)  \(sandbox.path("home/remote/big/big.bin"))"))
+      #expect(result.output.contains("HD 123456|1873.6"), "\(result.output)")
+      #expect(result.output.contains("3 files, 1 complete"), "\(result.output)")
+      for file in ["big.bin", "downloads/big/big.bin"] {
+        #expect(FileStatus.byteCount(of: "\(clone)/\(file)") == 128 << 20, "\(file)")
       }
+      #expect(MountTable.httpfs(at: sandbox.path("home/remote")) == nil)
+      #expect(origin.stop() == .exited(128 + SIGTERM))
+    }
+
+    @Test func `the commands of the tutorial work as they are written`() throws {
+      let sandbox = try Sandbox()
+      let origin = try DemoOrigin(in: sandbox)
+      let commands = try Self.shellBlocks(of: "docs/TUTORIAL.md").joined(separator: "\n")
+        .replacing("http://127.0.0.1:8080", with: origin.base)
+      let result = try run(commands, in: sandbox)
+      #expect(result.succeeded, "\(result.ending)\n\(result.output)\n\(result.error)")
+      #expect(result.output.contains("HD 123456|1873.6"), "\(result.output)")
+      #expect(result.output.contains("big/big.bin complete    100%"), "\(result.output)")
+      // After the unmount everything comes from the cache.
+      #expect(result.output.contains(" cached (100%), 0 B fetched"), "\(result.output)")
+      #expect(result.error.contains("unchanged since it was downloaded"), "\(result.error)")
+      let left = try FileManager.default.contentsOfDirectory(atPath: sandbox.path("home"))
+      #expect(left.sorted() == [".cache", "bin", "httpfs"])
+      #expect(origin.stop() == .exited(128 + SIGTERM))
     }
 
     @Test(arguments: ["README.md", "CHANGELOG.md", "docs"])
