@@ -49,7 +49,7 @@ struct CacheOptions: ParsableArguments {
     try inspectEach { inventory in
       if !patterns.isEmpty, try CachedFile.selected(by: patterns, in: inventory).isEmpty { return }
       let directory = try failing { () throws(CacheError) in
-        try CacheDirectory(path: inventory.path)
+        try openCacheDirectory(inventory.path)
       }
       try body(directory, inventory)
     }

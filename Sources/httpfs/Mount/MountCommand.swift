@@ -418,7 +418,7 @@ struct MountCommand: ParsableCommand {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
     do throws(CacheError) {
-      return try CacheDirectory(path: path, mountpoint: escapingControls(mountpoint))
+      return try openCacheDirectory(path, mountpoint: escapingControls(mountpoint))
     } catch {
       throw CommandFailure(escapingControls("\(error)"))
     }

@@ -79,6 +79,20 @@ extension RealMounts {
       #expect(cached.contains("a.bin") && cached.contains("b.bin"), "\(cached)")
     }
 
+    @Test func `a source can be mounted again right after its unmount, also in a prefetch`() throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let url = origin.url("big.bin", length: 512 << 20, seed: 1, query: "latency=200")
+      for round in 0..<4 {
+        let place = try home.mount("m\(round)", url)
+        #expect(try home.run("prefetch", place, "big.bin").succeeded)
+        usleep(300_000)
+        // The process stores what has arrived, and ends later.
+        #expect(try home.run("unmount", place).succeeded)
+      }
+    }
+
     @Test func `several sources are mounted together, and a name in two of them is refused`() throws
     {
       let origin = try OriginServer()
