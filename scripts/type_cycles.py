@@ -4,8 +4,9 @@
 Usage: scripts/type_cycles.py [--least LINES]
   --least  show groups of at least so many lines (default 300)
 
-A unit is a type with its extensions: X.swift and X+*.swift. It refers to another unit of its module if
-it names a type that the other one declares at the top level. The table lists the strongly connected
+A unit is a type with its extensions: X.swift, X+*.swift, and the extensions of X in other files of its
+module. It refers to another unit of its module if it names a type that the other one declares at the top
+level. The table lists the strongly connected
 groups of more than one unit, and then the units of more than 600 lines. It goes by names, not by what the
 compiler knows: a name that two modules share, or that is a member of another type, may count too much.
 """
@@ -19,21 +20,48 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DECLARATION = re.compile(
     r"^(?:@[\w.()]+ )*(?:(?:public|package|internal|private|fileprivate|final|indirect) )*"
     r"(?:class|struct|enum|protocol|actor) (\w+)", re.MULTILINE)
+EXTENSION = re.compile(r"^(?:@[\w.()]+ )*(?:(?:public|package|internal|private|fileprivate) )?extension (\w+)")
 COMMENT = re.compile(r"//.*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"")
+
+
+def blocks(lines):
+    """The extensions at the top level, as (type, lines), and the rest, as (None, lines).
+
+    >>> [(name, len(some)) for name, some in blocks(["struct A {", "}", "extension B {", "  x", "}", ""])]
+    [(None, 2), ('B', 3), (None, 1)]
+    """
+    name, block = None, []
+    for line in lines:
+        if name is None and (match := EXTENSION.match(line)):
+            yield None, block
+            name, block = match[1], [line]
+            if line.rstrip().endswith("}"):
+                yield name, block
+                name, block = None, []
+        else:
+            block.append(line)
+            if name is not None and line.rstrip() == "}":
+                yield name, block
+                name, block = None, []
+    yield name, block
 
 
 def units(folder):
     """The text and the number of lines of each unit below a directory."""
-    found = collections.defaultdict(lambda: ["", 0])
+    files = {}
     for directory, _, names in os.walk(folder):
         for name in names:
-            if not name.endswith(".swift"):
-                continue
-            with open(os.path.join(directory, name)) as file:
-                text = file.read()
-            unit = found[name.removesuffix(".swift").split("+")[0]]
-            unit[0] += COMMENT.sub("", text)
-            unit[1] += text.count("\n")
+            if name.endswith(".swift"):
+                with open(os.path.join(directory, name)) as file:
+                    files[name.removesuffix(".swift")] = file.read().splitlines()
+    own = {declared: name.split("+")[0] for name, lines in files.items()
+           for declared in DECLARATION.findall("\n".join(lines))}
+    found = collections.defaultdict(lambda: ["", 0])
+    for name, lines in files.items():
+        for extended, block in blocks(lines):
+            unit = found[own.get(extended, name.split("+")[0])]
+            unit[0] += COMMENT.sub("", "\n".join(block) + "\n")
+            unit[1] += len(block)
     return found
 
 

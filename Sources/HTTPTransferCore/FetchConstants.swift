@@ -27,4 +27,8 @@ package enum FetchConstants {
 
   /// How long bytes must have arrived before their rate is meaningful, in seconds.
   package static let minimumRateInterval = 0.02
+
+  /// Fewer bytes count as progress only at the end of a request: otherwise a trickle would never be
+  /// abandoned.
+  package static let minimumProgress: Int64 = 1024
 }

@@ -116,7 +116,7 @@ package struct FetchPlanner: Sendable {
 
   /// How many bytes of a flight a demand waits for before it gets a separate request, while the
   /// rate is unknown.
-  static let timeout: Int64 = 1 << 20
+  static let maximumWaitByteCount: Int64 = 1 << 20
 
   package init() {}
 
@@ -333,7 +333,7 @@ package struct FetchPlanner: Sendable {
       guard flight.id >= 0, flight.position < hole.lowerBound else { continue }
       let before = hole.lowerBound - flight.position
       let soon = flight.rate.map { Int64($0 * max(0.1, limits.roundTrip * 2)) } ?? 0
-      guard before > max(Self.timeout, soon) else { continue }
+      guard before > max(Self.maximumWaitByteCount, soon) else { continue }
       flights[index].end = hole.lowerBound
       free -= 1
       plan.cuts.append(Cut(id: flight.id, end: hole.lowerBound))

@@ -35,7 +35,8 @@ package enum ResponseVerdict: Equatable, Sendable {
   package init(_ response: HTTPResponse, asked: ByteRange?, now: Int64? = nil) {
     let fields = response.headerFields
     switch response.status.code {
-    case 200: self = Self.judgeWhole(fields)
+    // 203 is a 200 that a proxy has changed (RFC 9110 §15.3.4).
+    case 200, 203: self = Self.judgeWhole(fields)
     case 206: self = Self.judgePart(fields, asked: asked)
     case 304: self = .notModified(ContentVersion(fields, completeLength: nil))
     case 412: self = .preconditionFailed

@@ -3,7 +3,7 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import RangeCache
 
-/// Why a file, or some of its bytes, cannot be had.
+/// Why a file or a range cannot be read.
 package struct FileError: Error, Sendable, CustomStringConvertible {
   package enum Code: String, Sendable, CaseIterable {
     /// 404 or 410.
@@ -20,7 +20,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     case timedOut
     /// The server keeps sending responses that cannot be correct.
     case invalidResponse
-    /// The server reports that it cannot serve now (429, 5xx).
+    /// The server reports that it cannot serve now (429, 5xx), or the exchange was interrupted.
     case unavailable
     /// The user's command has made no URL to request.
     case unsigned
@@ -43,20 +43,30 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   /// One line for `.status` and the log, without credentials.
   package let reason: String
 
-  /// The origin of the failed hop; nil if the failure does not concern a connection.
-  let origin: String?
-  /// Whether that origin could not be reached.
-  let isUnreachable: Bool
-
-  package init(_ code: Code, _ reason: String) {
-    self.init(code, reason, origin: nil, isUnreachable: false)
+  /// What a failure shows about the server that was asked.
+  enum Contact: Sendable {
+    /// It could not be reached.
+    case failed
+    /// It accepted a connection, and gave no usable answer.
+    case accepted
+    /// It answered that it does not serve the request, or not now.
+    case refused
   }
 
-  init(_ code: Code, _ reason: String, origin: String?, isUnreachable: Bool) {
+  /// The origin of the failed hop; nil if the failure does not concern a connection.
+  let origin: String?
+  /// What the failure shows about the server; nil if it shows nothing.
+  let contact: Contact?
+
+  package init(_ code: Code, _ reason: String) {
+    self.init(code, reason, contact: nil)
+  }
+
+  init(_ code: Code, _ reason: String, origin: String? = nil, contact: Contact?) {
     self.code = code
     self.reason = reason
     self.origin = origin
-    self.isUnreachable = isUnreachable
+    self.contact = contact
   }
 
   package var description: String { reason }
@@ -73,15 +83,12 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
   /// The same failure of a server that is gone: reads get EIO, however its network behaves.
   var ofOutage: FileError {
-    FileError(.unreachable, reason, origin: origin, isUnreachable: isUnreachable)
+    FileError(.unreachable, reason, origin: origin, contact: contact)
   }
 
-  /// Whether the server has accepted a connection, if the failure is that of an exchange.
-  var provesAcceptance: Bool {
-    switch code {
-    case .unavailable, .invalidResponse, .refused: true
-    default: false
-    }
+  /// The same failure, with more of its reason.
+  func adding(_ text: String) -> FileError {
+    FileError(code, reason + text, origin: origin, contact: contact)
   }
 
   /// No server has bytes that match the piece hash of the list.
@@ -103,18 +110,30 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
       case .malformedResponse: .invalidResponse
       case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: .refused
       }
-    self.init(
-      code, error.description, origin: error.url.origin, isUnreachable: error.isUnreachable)
+    self.init(code, error.description, origin: error.url.origin, contact: Self.contact(error))
+  }
+
+  private static func contact(_ error: ExchangeError) -> Contact? {
+    switch error.code {
+    case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut, .gone: .failed
+    case .connectionLost, .truncated, .malformedResponse, .tls, .tooManyRedirects,
+      .forbiddenRedirect, .headTooLarge:
+      .accepted
+    case .timedOut, .unreadableBody, .outOfResources, .other: nil
+    }
   }
 
   /// The error for a response that does not answer the request.
   init(_ verdict: ResponseVerdict) {
     switch verdict {
-    case .missing(let status): self.init(.missing, "HTTP \(status)")
+    case .missing(let status): self.init(.missing, "HTTP \(status)", contact: .refused)
     case .denied(let status):
-      self.init(.denied, "HTTP \(status)" + ResponseFault.meaning(ofRefusal: status))
+      self.init(
+        .denied, "HTTP \(status)" + ResponseFault.meaning(ofRefusal: status), contact: .refused)
     case .unavailable(let status, let delay):
-      self.init(.unavailable, "HTTP \(status)" + (delay.map { ", retry after \($0)" } ?? ""))
+      self.init(
+        .unavailable, "HTTP \(status)" + (delay.map { ", retry after \($0)" } ?? ""),
+        contact: .refused)
     case .invalid(let reason): self.init(.invalidResponse, reason)
     case .unsatisfiable: self.init(.invalidResponse, "HTTP 416 to a range that should exist")
     case .preconditionFailed: self.init(.stale, "HTTP 412")

@@ -71,7 +71,7 @@ package struct FileSettings: Sendable {
   /// A file of a server without ranges is fetched whole by its first probe up to this length.
   static let smallFileByteCount: Int64 = 256 << 10
 
-  /// From how many bytes on a queue answers reads, instead of the thread that stores the bytes.
+  /// A queue sends replies of at least this size, not the thread that stores the bytes.
   static let minimumQueuedReply: Int64 = 64 << 10
 
   /// How long the open of a file with cached bytes waits for the server's confirmation.
@@ -103,11 +103,12 @@ package struct FileSettings: Sendable {
   /// little.
   static let unreachableRetryInterval = Duration.seconds(1)
 
-  /// Up to how many bytes of a complete file its first open verifies; that takes some 10 ms.
+  /// A complete file up to this size is verified at its first open, which takes about 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20
 
-  /// From which length on the record of a complete file is stamped for the next mount, as a note
-  /// that its bytes were verified: fewer bytes are verified in a millisecond.
+  /// Complete files of at least this size get a stamp, so that the next mount need not verify them.
+  ///
+  /// Smaller ones are verified in a millisecond.
   static let minimumStampedByteCount: Int64 = 1 << 20
 
   /// How long the end of a mount waits until a file that was just written is old enough for a

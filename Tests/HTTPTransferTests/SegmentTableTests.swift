@@ -379,6 +379,16 @@ import Testing
     #expect(again.isEmpty)
   }
 
+  @Test func `a hedge goes to another mirror than the silent one`() {
+    let now = ContinuousClock.now
+    var (table, id) = stalledTable(now: now)
+    table.recordAsked(id, of: 1)
+    let hedges = table.planHedges(
+      now: now + .seconds(1), after: .milliseconds(500), allowance: 2, isServed: { _ in true })
+    #expect(hedges.map(\.excludedMirrors) == [[1]])
+    #expect(hedges.first.flatMap { table[$0.id]?.excludedMirrors } == [1])
+  }
+
   @Test func `the first of a request and its hedge that brings a byte ends the other one`() throws {
     for hedgeWins in [true, false] {
       let now = ContinuousClock.now

@@ -73,7 +73,7 @@ import Testing
     let url = try RemoteURL("http://h/a")
     let error = FileError(ExchangeError(code: .outOfResources, url: url, detail: "no descriptor"))
     #expect(!error.isOfServer)
-    #expect(!error.provesAcceptance)
+    #expect(error.contact == nil)
   }
 
   @Test("A cache directory that cannot be had is a failure of the cache")

@@ -22,7 +22,8 @@ import Testing
     outages.record(
       FileError(
         code, "reason", origin: origin,
-        isUnreachable: code == .unreachable || code == .disconnected || code == .timedOut),
+        contact: code == .unreachable || code == .disconnected || code == .timedOut
+          ? .failed : .accepted),
       now: start + .seconds(seconds))
   }
 

@@ -190,7 +190,7 @@ struct Representation: Sendable {
       if case .file = request.destination { return .reject(.fail(answer.status()), .stop) }
       return checkEmpty(answer, &mirrors, &allowance)
     }
-    let verdict = ResponseVerdict(head.asTransmitted, asked: answer.range, now: now)
+    let verdict = ResponseVerdict(head, asked: answer.range, now: now)
     if let asked = askedEarlier {
       if answer.isConditional, asked.isContradicted(by: head) {
         // The server does not know the version, so retry without a condition.
@@ -349,15 +349,5 @@ struct Representation: Sendable {
       return "the server's file has \(length) bytes, and the hashes are of another number of pieces"
     }
     return nil
-  }
-}
-
-extension HTTPResponse {
-  /// The head, with the status 203 replaced by the 200 that a proxy changed (RFC 9110 §15.3.4).
-  fileprivate var asTransmitted: HTTPResponse {
-    guard status.code == 203 else { return self }
-    var head = self
-    head.status = .ok
-    return head
   }
 }

@@ -32,9 +32,6 @@ package struct SegmentTable: Sendable {
     package fileprivate(set) var mirror: Int?
     package var hedgeOf: Int?
 
-    /// Fewer bytes than this are no progress, except the last ones.
-    private static let minimumProgress: Int64 = 1024
-
     fileprivate init(
       id: Int, range: ByteRange, isWhole: Bool, hedgeOf: Int?, now: ContinuousClock.Instant
     ) {
@@ -52,7 +49,8 @@ package struct SegmentTable: Sendable {
     package mutating func stop() { end = position }
 
     fileprivate mutating func recordProgress(now: ContinuousClock.Instant) {
-      guard position - progressPosition >= Self.minimumProgress || position >= end else { return }
+      guard position - progressPosition >= FetchConstants.minimumProgress || position >= end
+      else { return }
       progressPosition = position
       lastProgressAt = now
     }
@@ -445,7 +443,10 @@ package struct SegmentTable: Sendable {
       guard isServed(segment.id),
         let range = planner.hedge(of: segment, among: segments, now: now)
       else { continue }
-      hedges.append(enter(range, hedgeOf: segment.id, now: now))
+      _ = enter(range, hedgeOf: segment.id, now: now)
+      // Another mirror, if there is one, is more likely to answer.
+      if let silent = segment.mirror { segments[segments.count - 1].excludedMirrors = [silent] }
+      hedges.append(segments[segments.count - 1])
     }
     return hedges
   }

@@ -67,9 +67,12 @@ final class HostOutages: Sendable {
   /// - Returns: whether the server that failed counts as gone, so that a retry would not help.
   func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
     guard let origin = error.origin else { return false }
-    guard error.isUnreachable else {
-      if error.provesAcceptance { recordAcceptance(by: origin, now: now) }
+    switch error.contact {
+    case .failed: break
+    case .accepted:
+      recordAcceptance(by: origin, now: now)
       return false
+    case .refused, nil: return false
     }
     return state.withLock { state in
       if state.outages[origin] == nil, state.outages.count >= Self.maximumOriginCount {

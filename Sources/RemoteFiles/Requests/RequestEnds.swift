@@ -37,7 +37,7 @@ struct RequestEnds: Sendable {
   /// Takes note of a request that ended early; `error` is nil if it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
     guard var error else { return conclude(id, as: .dropped) }
-    if [.unavailable, .denied, .missing].contains(error.code) {
+    if error.contact == .refused {
       let mirror = owner.state.withLock { $0.version.mirror(of: id) } ?? 0
       let origin = owner.file.url(ofMirror: mirror).normalizedOrigin
       owner.environment.hedges.withLock { $0.recordRefusal(by: origin, now: .now) }

@@ -205,13 +205,11 @@ struct Segment: FetchSegment, Sendable {
 
   /// The position at the time of the last progress.
   private var progressPosition: Int64?
-  /// Fewer bytes count as progress only at the end: otherwise a trickle would never be abandoned.
-  private static let minimumProgress: Int64 = 1024
-
   /// Takes note of bytes up to `arrived`: up to the position, or before the first requested byte.
   mutating func recordProgress(to arrived: Int64, now: ContinuousClock.Instant) {
     let moved = arrived - (progressPosition ?? start)
-    guard progressPosition == nil || moved >= Self.minimumProgress || arrived >= end else { return }
+    guard progressPosition == nil || moved >= FetchConstants.minimumProgress || arrived >= end
+    else { return }
     progressPosition = arrived
     lastProgressAt = now
   }

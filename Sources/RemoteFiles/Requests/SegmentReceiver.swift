@@ -65,7 +65,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       }
     case .unavailable(let status, let delay):
       failure = FileError(verdict)
-      // The redirects may lead to a server that can serve now; the delay is not its wish.
+      // The redirects may lead to a server that can serve now, and that asked for no delay.
       let hasMoved =
         status >= 500 && version.file.recordUnavailable(asked, mirror: segment.mirror)
       retryAfter = hasMoved ? nil : delay
@@ -98,7 +98,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   private func tooMany(_ verdict: ResponseVerdict) -> FileError {
-    FileError(.unavailable, "\(FileError(verdict).reason) to one of several requests")
+    FileError(
+      .unavailable, "\(FileError(verdict).reason) to one of several requests", contact: .refused)
   }
 
   /// Checks the response's version against the pinned one.
