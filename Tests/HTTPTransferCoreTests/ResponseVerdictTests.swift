@@ -43,6 +43,13 @@ import Testing
         == .part(ContentVersion(completeLength: length), range: range))
   }
 
+  @Test("A 203, which is a 200 that a proxy has changed, is the whole")
+  func changedByProxy() {
+    let fields: HTTPFields = [.contentLength: "5000", .eTag: "\"v1\""]
+    #expect(
+      judge(203, fields) == .whole(ContentVersion(entityTag: Self.tag, completeLength: 5000)))
+  }
+
   @Test("A part of unknown complete length says so")
   func partOfUnknownLength() {
     #expect(

@@ -76,6 +76,18 @@ import Testing
     #expect(error.contact == nil)
   }
 
+  @Test("An interrupted exchange is no refusal by its server")
+  func interruption() throws {
+    let url = try RemoteURL("http://h/a")
+    for code in [ExchangeError.Code.connectionLost, .truncated, .malformedResponse, .tls] {
+      #expect(FileError(ExchangeError(code: code, url: url, detail: "")).contact == .accepted)
+    }
+    #expect(FileError(ExchangeError(code: .other, url: url, detail: "")).contact == nil)
+    let busy = FileError(.unavailable(status: 503, retryAfter: nil))
+    #expect(busy.contact == .refused)
+    #expect(busy.adding(": twice").contact == .refused)
+  }
+
   @Test("A cache directory that cannot be had is a failure of the cache")
   func cacheErrors() throws {
     let error = try #require(throws: CacheError.self) {

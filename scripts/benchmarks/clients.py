@@ -47,6 +47,12 @@ ARIA2 = Client("aria2c -x16 -s16 -k1M", "aria2c",
                                        "-d", directory, "-o", "file", url])
 AXEL = Client("axel -n 16", "axel",
               lambda url, directory: ["--quiet", "-n", "16", "-o", f"{directory}/file", url])
+# The same number of connections on both sides: httpfs uses up to 32 if nothing else is said.
+GET_16 = Client("httpfs get -x 16", "httpfs",
+                lambda url, directory: ["get", "-x", "16", "-o", f"{directory}/file", url],
+                is_own=True)
+AXEL_32 = Client("axel -n 32", "axel",
+                 lambda url, directory: ["--quiet", "-n", "32", "-o", f"{directory}/file", url])
 # --disable only works as the first argument.
 CURL = Client("curl -o", "curl",
               lambda url, directory: ["--disable", "--silent", "--show-error", "--fail",

@@ -6,6 +6,8 @@ from benchmarks.figures import MIB, Result, at_least, at_most
 from benchmarks.servers import FAR, LATENCY, origin
 
 METHOD = """\
+- Without options, httpfs uses up to 32 connections, axel and aria2 as many as their names say.
+  `get -x 16` and `axel -n 32` show what the same number of connections does.
 - Method: {rounds} rounds in turns (1 of what takes long), every download to a fresh directory; the
   median counts, for memory the largest. Seconds are from the start of the process to its end; CPU
   is user and system time of the client alone. Each client's file was compared by SHA-256 once.
@@ -18,12 +20,12 @@ METHOD = """\
 CLIENTS = (clients.GET, clients.ARIA2, clients.AXEL, clients.CURL)
 
 
-def _compare(bench, title, server, served, *, limits=None, slow=(), left_out=()):
+def _compare(bench, title, server, served, *, limits=None, slow=(), left_out=(), more=()):
     """Lets the clients take turns; the slow ones have one round. A quick run leaves some out."""
     contest = Contest(bench, server, served)
     return contest.compare(
         title, [contest.download(client, rounds=1 if client in slow else None)
-                for client in CLIENTS if not (bench.quick and client in left_out)],
+                for client in (*CLIENTS, *more) if not (bench.quick and client in left_out)],
         limits=limits, rounds=bench.few_rounds)
 
 
@@ -38,7 +40,8 @@ def measure(bench):
         # Connections start slowly here and deliver little: the client must open many at once.
         distant = server.serve("distant", ["file"], 256 * MIB, rate=10_000_000, **FAR)
         throttled_far = _compare(bench, "256 MiB at 10 MB/s per connection, 50 ms", server, distant,
-                                 slow=[clients.CURL], left_out=[clients.CURL])
+                                 slow=[clients.CURL], left_out=[clients.CURL],
+                                 more=[clients.GET_16, clients.AXEL_32])
         far = server.serve("far", ["file"], 256 * MIB, **{"total-rate": 100_000_000}, **FAR)
         # curl is the reference here.
         line = _compare(bench, "256 MiB at 50 ms and 100 MB/s in total", server, far, limits={
