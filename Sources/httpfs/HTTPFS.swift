@@ -8,7 +8,7 @@ struct HTTPFS: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpfs",
     abstract: "Mount URLs as local files; download and upload with acceleration.",
-    version: "0.1.0",
+    version: "0.2.0",
     subcommands: [
       MountCommand.self, UnmountCommand.self, MountsCommand.self, StatusCommand.self,
       ListCommand.self,

@@ -46,7 +46,7 @@ public struct TransferClientConfiguration: Sendable {
   public var keepsCookies = true
 
   public init(
-    userAgent: String = "httpfs/0.1", certificateAuthorityFile: String? = nil,
+    userAgent: String = "httpfs/0.2", certificateAuthorityFile: String? = nil,
     maximumConnectionsPerHost: Int = 64, maximumConnections: Int = 256
   ) {
     self.userAgent = userAgent
