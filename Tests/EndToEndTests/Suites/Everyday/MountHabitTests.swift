@@ -101,6 +101,9 @@ extension RealMounts {
       let clash = try home.run("mount", url, url + "&x=1", try home.sandbox.makeDirectory("n"))
       #expect(clash.ending == .exited(1))
       #expect(clash.error.contains("'b.bin' is a name in both"), "\(clash.error)")
+      // Only the query differs, so --tree would not help.
+      #expect(clash.error.contains("out=NAME"), "\(clash.error)")
+      #expect(!clash.error.contains("--tree"), "\(clash.error)")
     }
 
     @Test func `a URL that cannot work is refused with the reason and what to do`() throws {
