@@ -232,7 +232,8 @@ struct MountCommand: ParsableCommand {
     printWarnings(of: list)
     let access = try Access(self.access, refusesReserved: true)
     let sources = mountSources(of: list, access)
-    let directory = try MountPoint.prepare(mountpoint)
+    let place = try MountPoint(mountpoint)
+    let directory = place.path
     let log = try LogDestination(file: logFile)
     let logger = log.logger(level: isDebugging ? .debug : isVerbose ? .info : logLevel.level)
     var settings = FileSettings(
@@ -284,6 +285,12 @@ struct MountCommand: ParsableCommand {
     } catch {
       urlCommand?.end()
       throw CommandFailure("\(error)")
+    }
+    if place.hidesFiles {
+      printToStandardError(
+        Journal.marked(
+          "httpfs: warning: '\(escapingControls(mountpoint))' is not empty; its files are hidden "
+            + "until you unmount", as: .warning))
     }
     let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
     let reload = ListReload(sources: self.sources, tree: self.tree, access: access)
