@@ -125,7 +125,7 @@ extension StatusView {
       line.append(bar.filled(fraction: totals.length > 0 ? fraction : 0), .good)
       line.append(" ")
     }
-    line.append(TransferDisplay.padded("\(percent)%", to: 4, right: true) + "  " + figures, .strong)
+    line.append(TextFormat.padded("\(percent)%", to: 4, right: true) + "  " + figures, .strong)
     return line
   }
 

@@ -2,7 +2,7 @@ import MountStatus
 import MountView
 import SeededRandom
 import Testing
-import TransferDisplay
+import TextFormat
 
 @Suite struct ViewScreenTests {
   @Test func theScreenOfACommonTerminal() {

@@ -113,7 +113,7 @@ extension RealMounts {
       let missing = origin.fileURL("nothing")
       let result = try home.run("mount", "--daemon", missing, place)
       #expect(result.ending == .exited(1))
-      #expect(result.error.contains("HTTP 404; check the URL"), "\(result.error)")
+      #expect(result.error.contains("HTTP 404 Not Found; check the URL"), "\(result.error)")
       let refused = try home.run("mount", "--daemon", "http://127.0.0.1:9/a.bin", place)
       #expect(refused.ending == .exited(1))
       #expect(refused.error.contains("connection refused"), "\(refused.error)")
