@@ -120,7 +120,7 @@ let package = Package(
       name: "RemoteFiles",
       dependencies: [
         "LinuxSystem", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
-        "DirectoryListing", "MountStatus", "AccessTrace", httpTypes, logging,
+        "DirectoryListing", "MountStatus", "AccessTrace", "TextFormat", httpTypes, logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
@@ -190,12 +190,13 @@ let package = Package(
       name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict + unoptimized
     ),
     .testTarget(
-      name: "TransferDisplayTests", dependencies: ["SeededRandom", "TransferDisplay"],
+      name: "TransferDisplayTests",
+      dependencies: ["SeededRandom", "TextFormat", "TransferDisplay"],
       swiftSettings: strict + unoptimized),
     .testTarget(
       name: "MountViewTests",
       dependencies: [
-        "SeededRandom", "MountView", "MountStatus", "MountControl", "TransferDisplay",
+        "SeededRandom", "MountView", "MountStatus", "MountControl", "TextFormat",
       ], swiftSettings: strict + unoptimized),
     .testTarget(
       name: "RangeCacheTests",
@@ -229,7 +230,7 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
-        "SourceList", "MountStatus", "MountControl", "MountView", "TransferDisplay",
+        "SourceList", "MountStatus", "MountControl", "MountView", "TextFormat",
         "DirectoryListing", "LinuxSystem", httpTypes,
       ],
       swiftSettings: strict + unoptimized),

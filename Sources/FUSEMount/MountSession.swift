@@ -54,19 +54,23 @@ package final class MountSession: Sendable {
       + (options.allowOther ? ",allow_other" : "")
       + (options.forbidsExecution ? ",noexec" : "")
     let context = Unmanaged.passUnretained(driver).toOpaque()
-    guard
-      let pointer = Self.newSession(arguments: ["httpfs", "-o", mountOptions], context: context)
-    else {
+    let making = CapturedErrors.during {
+      Self.newSession(arguments: ["httpfs", "-o", mountOptions], context: context)
+    }
+    guard let pointer = making.result else {
       throw MountError(
-        "libfuse refuses the mount options '\(mountOptions)' and says why above; check --fsname")
+        "libfuse refuses the mount options '\(mountOptions)': \(Self.reason(in: making.lines)); "
+          + "check --fsname")
     }
     let isRoot = geteuid() == 0
-    guard fuse_session_mount(pointer, fileSystem.mountpoint) == 0 else {
+    let mounting = CapturedErrors.during { fuse_session_mount(pointer, fileSystem.mountpoint) }
+    guard mounting.result == 0 else {
       fuse_session_destroy(pointer)
       throw MountError(
-        "cannot mount at '\(fileSystem.mountpoint)': libfuse says why above; "
+        "cannot mount at '\(fileSystem.mountpoint)': \(Self.reason(in: mounting.lines)); "
           + "'httpfs doctor' checks the usual causes")
     }
+    for line in making.lines + mounting.lines { fileSystem.logger.warning("\(line)") }
     // Backing files need CAP_SYS_ADMIN; an ordinary user's daemon splices.
     let code = httpfs_passthrough_install(pointer, isRoot)
     guard code == 0 else {
@@ -79,6 +83,11 @@ package final class MountSession: Sendable {
       pointer, mountpoint: fileSystem.mountpoint, offersPassthrough: isRoot)
     device = MountTable.currentMount(at: fileSystem.mountpoint)?.device
     fileSystem.attach(session)
+  }
+
+  /// Why a mount was refused, as libfuse and fusermount3 have printed it.
+  private static func reason(in lines: [String]) -> String {
+    lines.isEmpty ? "libfuse gives no reason" : lines.joined(separator: "; ")
   }
 
   private static func newSession(

@@ -12,7 +12,7 @@ package enum FileState: String, Sendable, Hashable, CaseIterable, Decodable {
   case paused
   /// Every byte is in the cache.
   case complete
-  /// A read waits and no bytes arrive: connecting, backing off, or deferred by the host.
+  /// A read or open waits and no bytes arrive: connecting, backing off, or deferred by the host.
   case waiting
   /// The remote file has changed: handles of the old version read only what is cached.
   case stale

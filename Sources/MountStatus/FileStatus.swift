@@ -52,6 +52,10 @@ package struct FileStatus: Sendable, Hashable, Decodable {
   /// The reads that are waiting now.
   package var waitingReads: [WaitingRead]
 
+  /// The look-up or open that has waited longest; nil if none waits, or an older mount does not
+  /// report it.
+  package var waitingOpen: WaitingOpen?
+
   /// Whether reads bypass the daemon: the kernel reads the cache file itself.
   package var passthrough: Bool
 
@@ -99,6 +103,11 @@ package struct FileStatus: Sendable, Hashable, Decodable {
     length.map { percentage(of: cachedBytes, in: $0) }
   }
 
+  /// The same as text; nil while the length is unknown.
+  package var percentText: String? {
+    length.map { TextFormat.percentText(of: cachedBytes, in: $0) }
+  }
+
   enum CodingKeys: String, CodingKey {
     case name, url, state, length
     case cachedBytes = "cached_bytes"
@@ -112,6 +121,7 @@ package struct FileStatus: Sendable, Hashable, Decodable {
     case lastError = "last_error"
     case validator
     case waitingReads = "waiting_reads"
+    case waitingOpen = "waiting_open"
     case passthrough, pinned
     case rateLimitBytesPerSecond = "rate_limit_bytes_per_second"
     case mirrors
@@ -136,6 +146,9 @@ package struct FileStatus: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.validator, validator)
       writer.member(CodingKeys.waitingReads) { writer in
         writer.array(waitingReads) { $0.write(to: &$1) }
+      }
+      writer.member(CodingKeys.waitingOpen) { writer in
+        if let waitingOpen { waitingOpen.write(to: &writer) } else { writer.null() }
       }
       writer.member(CodingKeys.passthrough, passthrough)
       writer.member(CodingKeys.pinned, pinned)

@@ -25,6 +25,7 @@ extension StatusReport {
     writer.sample(kernel.inodes)
     writer.family("httpfs_kernel_open_handles", .gauge, "Open files.")
     writer.sample(kernel.openHandles)
+    writeFailedListings(to: &writer)
     let head = StatusDocument.Pass(heading: writer.bytes) { _, _, _ in }
     return sums.knownCount == 0 ? [head] : [head] + Self.filePasses
   }
@@ -34,6 +35,17 @@ extension StatusReport {
     writer.family(
       "httpfs_rate_limit_bytes_per_second", .gauge, "What all files together may bring at most.")
     writer.sample(limit)
+  }
+
+  private func writeFailedListings(to writer: inout MetricsWriter) {
+    let failed = failedListings ?? []
+    guard !failed.isEmpty else { return }
+    writer.family(
+      "httpfs_failed_listing", .gauge,
+      "A directory whose server has not sent its listing; always 1.")
+    for listing in failed {
+      writer.sample(1, labels: [("directory", listing.directory), ("reason", listing.reason)])
+    }
   }
 
   private func writeTotals(of sums: StatusSums, to writer: inout MetricsWriter) {

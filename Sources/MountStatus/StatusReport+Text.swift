@@ -10,7 +10,7 @@ extension StatusReport {
   func textPass(_ sums: StatusSums) -> StatusDocument.Pass {
     let nameWidth = sums.nameWidth
     let lines =
-      headerLines(etaSeconds: sums.etaSeconds) + [
+      headerLines(sums) + [
         "", Self.columnTitles(nameWidth: nameWidth), "",
       ]
     return StatusDocument.Pass(heading: Array(lines.joined(separator: "\n").utf8)) {
@@ -22,10 +22,9 @@ extension StatusReport {
     }
   }
 
-  private func headerLines(etaSeconds eta: Double?) -> [String] {
+  private func headerLines(_ sums: StatusSums) -> [String] {
     let share =
-      totals.length > 0
-      ? " (\(percentage(of: totals.cachedBytes, in: totals.length))%)" : ""
+      totals.length > 0 ? " (\(percentText(of: totals.cachedBytes, in: totals.length)))" : ""
     let uptime = humanDuration(seconds: uptimeSeconds.rounded(.down))
     var lines = [
       "httpfs \(escapingControls(mountpoint))  up \(uptime)",
@@ -34,14 +33,19 @@ extension StatusReport {
         "\(humanBytes(totals.cachedBytes)) of \(humanBytes(totals.length)) cached" + share,
         "\(humanBytes(totals.fetchedBytes)) fetched",
       ].joined(separator: ", "),
-      [
-        "\(humanBytes(totals.speedBytesPerSecond))/s",
-        "ETA \(eta.map { humanDuration(seconds: $0) } ?? "-")",
-        counted(totals.connections, "connection"), counted(totals.requests, "request"),
-        "\(totals.retries) \(totals.retries == 1 ? "retry" : "retries")",
-        counted(totals.waitingReads, "waiting read"),
-      ].joined(separator: ", "),
     ]
+    var figures: [String] = []
+    if totals.speedBytesPerSecond > 0 {
+      figures.append(speedText(bytesPerSecond: totals.speedBytesPerSecond))
+      if let eta = sums.etaSeconds { figures.append("ETA \(humanDuration(seconds: eta))") }
+    }
+    figures += [
+      counted(totals.connections, "connection"), counted(totals.requests, "request"),
+      "\(totals.retries) \(totals.retries == 1 ? "retry" : "retries")",
+      counted(totals.waitingReads, "waiting read"),
+    ]
+    if sums.waitingOpenCount > 0 { figures.append(counted(sums.waitingOpenCount, "waiting open")) }
+    lines.append(figures.joined(separator: ", "))
     if let limit = rateLimitBytesPerSecond {
       lines.append("at most \(humanBytes(limit))/s for all files together (rate limit)")
     }
@@ -55,6 +59,7 @@ extension StatusReport {
     if let error = cache.error {
       lines.append("the cache fails, files are read without it: \(escapingControls(error))")
     }
+    lines += (failedListings ?? []).map { escapingControls($0.textLine) }
     return lines
   }
 
@@ -71,9 +76,9 @@ extension FileStatus {
     var lines = [
       Self.row(
         name: escapingControls(name), state: state.rawValue,
-        percent: percent.map { "\($0)%" } ?? "?",
+        percent: percentText ?? "?",
         cached: humanBytes(cachedBytes), length: length.map(humanBytes) ?? "?",
-        speed: humanBytes(speedBytesPerSecond) + "/s",
+        speed: speedText(bytesPerSecond: speedBytesPerSecond),
         eta: etaSeconds.map { humanDuration(seconds: $0) } ?? "-", connections: "\(connections)",
         retries: "\(retries)", nameWidth: nameWidth) + (pinned ? "  pinned" : "")
         + (rateLimitBytesPerSecond.map { "  at most \(humanBytes($0))/s" } ?? "")
@@ -83,6 +88,7 @@ extension FileStatus {
     ]
     if let lastError { lines.append("    last error: \(escapingControls(lastError))") }
     lines += (mirrors ?? []).compactMap(\.textLine)
+    if let waitingOpen { lines.append(waitingOpen.textLine) }
     for read in waitingReads {
       lines.append(
         "    read of \(humanBytes(read.byteCount)) at \(humanBytes(read.offset)) waits"
@@ -107,10 +113,5 @@ extension FileStatus {
       padded(connections, to: 4, right: true), padded(retries, to: 5, right: true),
     ]
     return cells.joined(separator: " ")
-  }
-
-  private static func padded(_ text: String, to width: Int, right: Bool = false) -> String {
-    let spaces = String(repeating: " ", count: max(0, width - text.count))
-    return right ? spaces + text : text + spaces
   }
 }

@@ -31,6 +31,13 @@ package struct StatusReport: Sendable, Hashable, Decodable {
 
   package var kernel: KernelStatus
 
+  /// The directories whose servers have not sent their listings, at most
+  /// ``maximumFailedListingCount``; nil in reports of earlier versions.
+  package var failedListings: [FailedListing]? = []
+
+  /// More are not worth reading.
+  package static let maximumFailedListingCount = 100
+
   /// The files, in the order of the list.
   package var files: [FileStatus]
 
@@ -58,7 +65,9 @@ package struct StatusReport: Sendable, Hashable, Decodable {
     case uptimeSeconds = "uptime_seconds"
     case verifiesServers = "verifies_servers"
     case rateLimitBytesPerSecond = "rate_limit_bytes_per_second"
-    case timeouts, totals, cache, kernel, files
+    case timeouts, totals, cache, kernel
+    case failedListings = "failed_listings"
+    case files
   }
 
   /// The report as one line of JSON, UTF-8, with a newline at its end.
@@ -84,6 +93,9 @@ package struct StatusReport: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.totals) { totals.write(to: &$0) }
       writer.member(CodingKeys.cache) { cache.write(to: &$0) }
       writer.member(CodingKeys.kernel) { kernel.write(to: &$0) }
+      writer.member(CodingKeys.failedListings) { writer in
+        writer.array(failedListings ?? []) { $0.write(to: &$1) }
+      }
       writer.member(CodingKeys.files) { writer in
         writer.array([FileStatus]()) { $0.write(to: &$1) }
       }

@@ -8,7 +8,9 @@ package struct StatusSums: Sendable {
   /// second.
   private var bytesLeft = 0.0
   private var speed = 0.0
-  /// The width of the column of names in `.status`.
+  /// In how many files a look-up or open waits.
+  private(set) var waitingOpenCount = 0
+  /// The columns of a terminal that names take in `.status`.
   private(set) var nameWidth = 4
 
   /// Keeps one very long name from pushing all figures off the screen.
@@ -26,6 +28,7 @@ package struct StatusSums: Sendable {
   package mutating func add(_ file: FileStatus) {
     totals.add(file)
     counts[file.state, default: 0] += 1
+    if file.waitingOpen != nil { waitingOpenCount += 1 }
     guard file.etaSeconds != nil, let length = file.length else { return }
     bytesLeft += max(0, Double(length) - Double(file.cachedBytes))
     speed += max(0, Double(file.speedBytesPerSecond))
@@ -48,9 +51,9 @@ package struct StatusSums: Sendable {
   /// - Returns: whether the column can grow further.
   @discardableResult
   package mutating func widen(for name: String) -> Bool {
-    // A name has at most as many characters as bytes, except for escaped control characters.
+    // A name has at most as many columns as bytes, except for escaped control characters.
     if name.utf8.count > nameWidth {
-      nameWidth = min(Self.maximumNameWidth, max(nameWidth, escapingControls(name).count))
+      nameWidth = min(Self.maximumNameWidth, max(nameWidth, displayWidth(escapingControls(name))))
     }
     return nameWidth < Self.maximumNameWidth
   }

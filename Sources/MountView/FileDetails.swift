@@ -10,9 +10,12 @@ enum FileDetails {
       let more = file.waitingReads.count - 1
       let text =
         "\(humanBytes(read.byteCount)) at \(humanBytes(read.offset)) for"
-        + " \(decimal(read.waitedSeconds, fractionDigitCount: 1)) s: \(type.shown(read.reason))"
-        + (more > 0 ? " (and \(counted(more, "read")) more)" : "")
+        + " \(decimal(read.waitedSeconds, fractionDigitCount: 1)) s"
+        + (more > 0 ? " (and \(more) more)" : "") + ": \(type.shown(read.reason))"
       lines.append(line("waiting", text, .warning))
+    } else if let open = file.waitingOpen {
+      let time = decimal(open.waitedSeconds, fractionDigitCount: 1)
+      lines.append(line("waiting", "open for \(time) s: \(type.shown(open.reason))", .warning))
     }
     if let error = file.lastError { lines.append(line("error", type.shown(error), .bad)) }
     for mirror in file.mirrors ?? [] where mirror.state == .refused || mirror.state == .resting {

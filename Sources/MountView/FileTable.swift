@@ -30,14 +30,17 @@ struct FileTable: Sendable {
       }
     }
 
-    /// The width of its widest value; the bar can grow.
-    var width: Int {
+    /// The width of its widest value or title; the bar can grow.
+    ///
+    /// With `isShort`, bytes are shown as `5.2M`.
+    func width(isShort: Bool) -> Int {
       switch self {
       case .state: 11
       case .bar: 8
       case .percent: 4
-      case .cached, .length: 10
-      case .speed: 12
+      case .cached: isShort ? 6 : 10
+      case .length: isShort ? 5 : 10
+      case .speed: isShort ? 7 : 12
       case .timeLeft: 6
       case .connections: 3
       case .retries: 5
@@ -53,7 +56,11 @@ struct FileTable: Sendable {
   private let type: Typesetting
   private let columns: [Column]
   private let barWidth: Int
+  /// Whether bytes are shown in the short form, which leaves more room for names.
+  private let isShort: Bool
 
+  /// From this width on, names have enough room beside the long form.
+  private static let wideColumns = 100
   /// The width that names get before the bar grows.
   private static let ampleName = 40
   private static let widestBar = 30
@@ -62,17 +69,20 @@ struct FileTable: Sendable {
 
   init(_ type: Typesetting) {
     self.type = type
+    let isShort = type.columns < Self.wideColumns
+    self.isShort = isShort
     var dropped: Set<Column> = []
     func used() -> Int {
       // The mark of the selected file and a space after each column.
-      Column.shown.reduce(1) { $0 + (dropped.contains($1) ? 0 : $1.width + 1) }
+      Column.shown.reduce(1) { $0 + (dropped.contains($1) ? 0 : $1.width(isShort: isShort) + 1) }
     }
     for column in Column.allCases where used() + column.usefulName > type.columns {
       dropped.insert(column)
     }
     columns = Column.shown.filter { !dropped.contains($0) }
     let spare = type.columns - used() - Self.ampleName
-    barWidth = Column.bar.width + min(Self.widestBar - Column.bar.width, max(0, spare))
+    let bar = Column.bar.width(isShort: isShort)
+    barWidth = bar + min(Self.widestBar - bar, max(0, spare))
   }
 
   /// The line above the files.
@@ -101,7 +111,7 @@ struct FileTable: Sendable {
   }
 
   private func cell(_ text: String, _ column: Column) -> String {
-    let width = column == .bar ? barWidth : column.width
+    let width = column == .bar ? barWidth : column.width(isShort: isShort)
     return padded(cutAtEnd(text, to: width, ellipsis: ""), to: width, right: column.isRight)
   }
 
@@ -118,13 +128,11 @@ struct FileTable: Sendable {
     switch column {
     case .state: return file.state.rawValue
     case .bar: return bar(of: file, at: seconds)
-    case .percent: return file.percent.map { "\($0)%" } ?? "?"
-    case .cached: return humanBytes(file.cachedBytes)
-    case .length: return file.length.map(humanBytes) ?? "?"
+    case .percent: return file.percentText ?? "?"
+    case .cached: return bytes(file.cachedBytes)
+    case .length: return file.length.map(bytes) ?? "?"
     case .speed:
-      // The mean falls slowly: without a connection no bytes arrive.
-      let isFlowing = file.speedBytesPerSecond > 0 && file.connections > 0
-      return isFlowing ? humanBytes(file.speedBytesPerSecond) + "/s" : "-"
+      return file.speedBytesPerSecond > 0 ? bytes(file.speedBytesPerSecond) + "/s" : "-"
     case .timeLeft:
       guard let seconds = file.etaSeconds else { return "-" }
       return seconds < Self.longestTime ? humanDuration(seconds: seconds) : ">99d"
@@ -132,6 +140,8 @@ struct FileTable: Sendable {
     case .retries: return "\(file.retries)"
     }
   }
+
+  private func bytes(_ count: Int64) -> String { isShort ? shortBytes(count) : humanBytes(count) }
 
   private func bar(of file: FileStatus, at seconds: Double) -> String {
     let bar = ProgressBar(width: barWidth, isUTF8: type.isUTF8)

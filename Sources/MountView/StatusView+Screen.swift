@@ -99,17 +99,17 @@ extension StatusView {
     guard let report else {
       return [title, StyledLine("waiting for the mount\(type.ellipsis)", .faint), StyledLine()]
     }
-    return [title, sums(report, type), counts(report, type)]
+    return [title, sums(report, type), CountLine(report.totals, sums).line(columns: type.columns)]
   }
 
   /// The bar of all files: `[████    ]  50%  50 MiB of 100 MiB  5.2 MiB/s  ETA 10s`.
   private func sums(_ report: StatusReport, _ type: Typesetting) -> StyledLine {
     let totals = report.totals
-    let percent = totals.length > 0 ? percentage(of: totals.cachedBytes, in: totals.length) : 0
+    let percent =
+      totals.length > 0 ? percentText(of: totals.cachedBytes, in: totals.length) : "0%"
     var figures = "\(humanBytes(totals.cachedBytes)) of \(humanBytes(totals.length))"
-    // The mean falls slowly: without a connection no bytes arrive.
-    if totals.speedBytesPerSecond > 0, totals.connections > 0 {
-      figures += "  \(humanBytes(totals.speedBytesPerSecond))/s"
+    if totals.speedBytesPerSecond > 0 {
+      figures += "  \(speedText(bytesPerSecond: totals.speedBytesPerSecond))"
       if let limit = report.rateLimitBytesPerSecond { figures += " of \(humanBytes(limit))/s" }
       if let seconds = sums.etaSeconds { figures += "  ETA \(humanDuration(seconds: seconds))" }
     } else if let limit = report.rateLimitBytesPerSecond {
@@ -125,35 +125,7 @@ extension StatusView {
       line.append(bar.filled(fraction: totals.length > 0 ? fraction : 0), .good)
       line.append(" ")
     }
-    line.append(TransferDisplay.padded("\(percent)%", to: 4, right: true) + "  " + figures, .strong)
-    return line
-  }
-
-  /// `3 files: 1 complete, 1 downloading  1 waiting read  4 connections  2 retries  18 requests`.
-  private func counts(_ report: StatusReport, _ type: Typesetting) -> StyledLine {
-    let totals = report.totals
-    var line = StyledLine()
-    line.append(counted(totals.files, "file") + ":")
-    let order: [FileState] = [
-      .complete, .waiting, .downloading, .streaming, .prefetching, .paused, .failed, .offline,
-      .stale, .idle, .unknown,
-    ]
-    var separator = " "
-    for state in order {
-      let count = sums.count(of: state)
-      guard count > 0 else { continue }
-      line.append(separator)
-      line.append("\(count) \(state.rawValue)", state.style)
-      separator = ", "
-    }
-    if totals.waitingReads > 0 {
-      line.append("  \(counted(totals.waitingReads, "waiting read"))", .warning)
-    }
-    line.append("  \(counted(totals.connections, "connection"))")
-    if totals.retries > 0 {
-      line.append("  \(totals.retries) \(totals.retries == 1 ? "retry" : "retries")", .warning)
-    }
-    line.append("  \(counted(totals.requests, "request"))")
+    line.append(TextFormat.padded(percent, to: 4, right: true) + "  " + figures, .strong)
     return line
   }
 
@@ -168,6 +140,11 @@ extension StatusView {
     if let error = report.cache.error {
       lines.append(
         StyledLine("the cache fails, files are read without it: \(type.shown(error))", .bad))
+    }
+    for listing in (report.failedListings ?? []).prefix(3) {
+      lines.append(
+        StyledLine(
+          type.shown(listing.textLine), listing.showsEarlierNames ? .warning : .bad))
     }
     if !report.verifiesServers {
       lines.append(

@@ -1,4 +1,4 @@
-import TransferDisplay
+import TextFormat
 
 /// The meaning of a piece of a line; a terminal shows it by colour or weight.
 package enum LineStyle: Sendable, Equatable {

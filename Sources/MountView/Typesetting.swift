@@ -1,5 +1,5 @@
 import MountStatus
-import TransferDisplay
+import TextFormat
 
 /// The capabilities of a terminal.
 struct Typesetting: Sendable {

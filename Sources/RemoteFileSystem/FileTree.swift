@@ -1,5 +1,6 @@
 internal import ExtentRecord
 internal import HTTPTransferCore
+internal import MountStatus
 package import RemoteFiles
 internal import Synchronization
 
@@ -206,6 +207,13 @@ package final class FileTree: Sendable {
   /// The listings that the list names.
   var listedRoots: [ListedDirectory] {
     listings.keys.sorted().compactMap { listings[$0] }
+  }
+
+  /// The directories whose servers have not sent their listings, `limit` of them at most.
+  func failedListings(limit: Int) -> [FailedListing] {
+    listedRoots.reduce(into: []) { failed, directory in
+      if failed.count < limit { failed += directory.failedListings(limit: limit - failed.count) }
+    }
   }
 
   /// The files below listings that were looked up, ordered by their paths within each listing.

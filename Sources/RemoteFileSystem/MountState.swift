@@ -12,14 +12,16 @@ struct MountState: Sendable {
 
   /// The state in one form, written while it is read.
   func stream(_ form: StatusDocument.Form) -> StatusStream {
+    let current = tree.current
     let rows = StatusRows(
-      tree: tree.current, environment: environment, passthrough: inodes.passthroughVersions,
+      tree: current, environment: environment, passthrough: inodes.passthroughVersions,
       knownOnly: form == .metrics)
-    let head = StatusReport(
+    var head = StatusReport(
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
       files: [], cache: environment.cacheStatus, kernel: inodes.status,
       verifiesServers: environment.verifiesServers,
       rateLimitBytesPerSecond: environment.rateLimit, timeouts: environment.timeouts)
+    head.failedListings = current.failedListings(limit: StatusReport.maximumFailedListingCount)
     let document = StatusDocument(form, head: head, sums: rows.sums(withNames: form == .text))
     return StatusStream(document, fileCount: rows.count) { rows[$0] }
   }

@@ -71,6 +71,25 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
   package var description: String { reason }
 
+  /// The reason, and what to do about it.
+  package var advisedReason: String { reason + (advice.map { "; \($0)" } ?? "") }
+
+  /// What the user can do about it; nil if the reason says it, or only time helps.
+  private var advice: String? {
+    switch code {
+    case .missing: "check the URL"
+    case .denied where reason.contains("proxy"):
+      "give the proxy's with --proxy http://user:password@HOST:PORT"
+    case .denied: "give credentials with --netrc or -H"
+    case .refused where isOfCertificate:
+      "name the server's certificate authority with --cacert FILE, or use --insecure"
+    case .unreachable: "check the host name, the port and the network"
+    default: nil
+    }
+  }
+
+  private var isOfCertificate: Bool { reason.contains("TLS") }
+
   /// Whether the failure concerns the server that was asked, so that another one may do better.
   var isOfServer: Bool {
     switch code {
@@ -126,13 +145,16 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   /// The error for a response that does not answer the request.
   init(_ verdict: ResponseVerdict) {
     switch verdict {
-    case .missing(let status): self.init(.missing, "HTTP \(status)", contact: .refused)
+    case .missing(let status):
+      self.init(.missing, StatusPhrase.text(of: status), contact: .refused)
     case .denied(let status):
       self.init(
-        .denied, "HTTP \(status)" + ResponseFault.meaning(ofRefusal: status), contact: .refused)
+        .denied, StatusPhrase.text(of: status) + ResponseFault.meaning(ofRefusal: status),
+        contact: .refused)
     case .unavailable(let status, let delay):
       self.init(
-        .unavailable, "HTTP \(status)" + (delay.map { ", retry after \($0)" } ?? ""),
+        .unavailable,
+        StatusPhrase.text(of: status) + (delay.map { ", retry after \($0)" } ?? ""),
         contact: .refused)
     case .invalid(let reason): self.init(.invalidResponse, reason)
     case .unsatisfiable: self.init(.invalidResponse, "HTTP 416 to a range that should exist")

@@ -1,4 +1,4 @@
-import HTTPTransferCore
+package import HTTPTransferCore
 
 /// The rules for the path of a file in the mount.
 enum EntryPath {
@@ -221,5 +221,12 @@ enum EntryPath {
       let root = String(path[..<end])
       if SourceList.reservedRootNames.contains(root) { throw .reserved(root) }
     }
+  }
+}
+
+extension RemoteURL {
+  /// Whether `--tree` gives it another name than `other`: a query is no part of a name.
+  package func hasOtherTreeName(than other: RemoteURL) -> Bool {
+    authority != other.authority || path != other.path
   }
 }

@@ -259,14 +259,17 @@ package struct SourceListParser {
     } catch {
       return fail(line: pending.nameLine, error.message(suggestsTree: !tree))
     }
+    let entry = pending.entry(path: path)
     if let other = paths.insert(path, line: pending.line) {
+      let earlier = entries.first { $0.line == other }
+      let helpsTree = !tree && earlier?.url.hasOtherTreeName(than: entry.url) == true
       return fail(
         line: pending.line,
-        "the name '\(path)' is already used in line \(other); give one of the two another name"
-          + " with out=" + (tree ? "" : " or use --tree"))
+        "the name '\(path)' is already used in line \(other); give one of the two another name with"
+          + (helpsTree ? " out= or use --tree" : " an indented line out=NAME below its URL"))
     }
     if pending.isDirectory { listingPaths.insert(PathKey(path)) }
-    entries.append(pending.entry(path: path))
+    entries.append(entry)
   }
 
   // MARK: Results

@@ -28,6 +28,22 @@ package func humanBytes(_ byteCount: Int64) -> String {
   return (text.hasSuffix(".0") ? String(text.dropLast(2)) : text) + " " + unit
 }
 
+/// Formats a number of bytes in at most five columns, in binary units: `512B`, `5.2M`, `1023G`.
+package func shortBytes(_ byteCount: Int64) -> String {
+  guard byteCount >= 1024 else { return "\(byteCount)B" }
+  var value = Double(byteCount)
+  var unit = ""
+  for next in ["K", "M", "G", "T", "P", "E"] {
+    value /= 1024
+    unit = next
+    // 1023.5 would be shown as 1024.
+    if value < 1023.5 { break }
+  }
+  let text =
+    value < 99.95 ? decimal(value, fractionDigitCount: 1) : "\(Int64(value.rounded()))"
+  return (text.hasSuffix(".0") ? String(text.dropLast(2)) : text) + unit
+}
+
 /// Formats a remaining time for people: `42s`, `3m05s`, `2h07m`, `4d03h`.
 package func humanDuration(seconds: Double) -> String {
   guard seconds.isFinite else { return "-" }
@@ -47,6 +63,17 @@ package func humanDuration(seconds: Double) -> String {
 package func percentage(of part: Int64, in whole: Int64) -> Int {
   guard part < whole else { return 100 }
   return Int(min(99, max(0, Double(part) / Double(whole) * 100)))
+}
+
+/// The percentage as text: `<1%` for a part that is too small to count, so that `0%` means nothing.
+package func percentText(of part: Int64, in whole: Int64) -> String {
+  let percent = percentage(of: part, in: whole)
+  return percent == 0 && part > 0 ? "<1%" : "\(percent)%"
+}
+
+/// A speed, such as `5.2 MiB/s`; `-` if no bytes flow.
+package func speedText(bytesPerSecond: Int64) -> String {
+  bytesPerSecond > 0 ? humanBytes(bytesPerSecond) + "/s" : "-"
 }
 
 /// `1 file`, `2 files`.

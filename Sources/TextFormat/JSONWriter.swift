@@ -72,7 +72,7 @@ package struct JSONWriter {
     needsComma = false
   }
 
-  private mutating func null() { bytes += "null".utf8 }
+  package mutating func null() { bytes += "null".utf8 }
 
   /// A string with the escapes of RFC 8259 §7.
   ///

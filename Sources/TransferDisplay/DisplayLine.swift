@@ -1,3 +1,5 @@
+import TextFormat
+
 /// A line for people, on a terminal or in a log.
 package struct DisplayLine: Sendable, Equatable {
   /// The meaning of a line, for terminals that show colours.

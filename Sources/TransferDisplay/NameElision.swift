@@ -1,3 +1,5 @@
+import TextFormat
+
 /// Shortens the names of several files where they are equal, so that they stay different.
 package struct NameElision: Equatable {
   /// How many characters all names begin and end with.

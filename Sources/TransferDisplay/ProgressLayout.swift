@@ -1,3 +1,5 @@
+import TextFormat
+
 /// The columns of one rendering and their widths.
 ///
 /// They are the same for all lines, so that the figures are aligned. If the terminal is too narrow,

@@ -1,3 +1,5 @@
+import TextFormat
+
 /// Renders the progress of files as lines for a terminal.
 package struct ProgressScreen: Sendable, Equatable {
   /// The width of the terminal.

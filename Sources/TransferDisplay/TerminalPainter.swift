@@ -1,3 +1,5 @@
+import TextFormat
+
 /// Converts successive renderings into the bytes that draw them over each other on a terminal.
 ///
 /// It remembers what it drew and leaves the cursor at the start of the row below. Write each result

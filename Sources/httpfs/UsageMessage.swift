@@ -20,6 +20,12 @@ struct UsageMessage: CustomStringConvertible {
     "--metadata-ttl": "--revalidate",
   ]
 
+  /// Commands of other programs, and those of httpfs.
+  private static let commandsOfOthers = [
+    "ls": "'mounts' or 'list'", "ps": "'mounts'", "info": "'status'", "fetch": "'get'",
+    "download": "'get'", "upload": "'put'",
+  ]
+
   /// - Parameters:
   ///   - text: the parser's message.
   ///   - commands: the names of all subcommands.
@@ -46,6 +52,11 @@ struct UsageMessage: CustomStringConvertible {
       let option = optionsOfOthers[word]
     {
       return "Unknown option '\(word)'. Use '\(option)'."
+    }
+    if isCommand, let word = quotedWord(in: message, after: "nexpected argument"),
+      let command = commandsOfOthers[word]
+    {
+      return "Unknown command '\(word)'. Use \(command)."
     }
     if isCommand, let word = quotedWord(in: message, after: "nexpected argument"),
       let near = commands.min(by: { distance($0, word) < distance($1, word) }),

@@ -3,7 +3,7 @@ import MountStatus
 import MountView
 import SeededRandom
 import Testing
-import TransferDisplay
+import TextFormat
 
 /// `.status.json` of another process is untrusted: everything that is read of it can be displayed.
 @Suite(.timeLimit(.minutes(10))) struct StatusFuzzTests {

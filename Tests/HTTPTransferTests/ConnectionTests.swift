@@ -23,6 +23,29 @@ extension TransferTests {
       #expect(server.connectionCount == 1)
     }
 
+    @Test("How many exchanges use an origin is known, and for how long it has sent nothing to them")
+    func originUse() async throws {
+      let gate = Gate()
+      let server = try ScriptedServer { [.wait(for: gate)] + ScriptedServer.ok($0.target) }
+      defer {
+        gate.open()
+        server.stop()
+      }
+      let client = client
+      let origin = "http://127.0.0.1:\(server.port)"
+      #expect(client.use(of: origin) == nil)
+      let exchanges = ["/a", "/b"].map { path in
+        Task { try await client.record(server.url(path)) }
+      }
+      try await eventually { client.use(of: origin)?.exchangeCount == 2 }
+      try await eventually {
+        client.use(of: origin).map { $0.silence(now: .now) > .milliseconds(100) } == true
+      }
+      gate.open()
+      for exchange in exchanges { _ = try await exchange.value }
+      try await eventually { client.use(of: origin) == nil }
+    }
+
     @Test("A later download of a host begins with the connections that have paid for earlier ones")
     func learnedConnections() async throws {
       var file = ServedFile(byteCount: 16 << 20)

@@ -9,6 +9,11 @@ let sample: StatusReport = {
   report.timeouts = TimeoutStatus(readSeconds: 60, firstAnswerSeconds: 5, outageSeconds: 90)
   report.files[0].rateLimitBytesPerSecond = 500 << 10
   report.files[0].requestsLastMinute = 17
+  report.files[2].waitingOpen = WaitingOpen(waitedSeconds: 2.5, reason: "connecting\u{7}")
+  report.failedListings = [
+    FailedListing(
+      directory: "sub/", url: "http://h/sub/", reason: "HTTP 404\u{7}", showsEarlierNames: false)
+  ]
   return report
 }()
 
@@ -43,6 +48,8 @@ private let unlimited = StatusReport(
       "retries":2,"waiting_reads":1},\
       "cache":{"error":"no \\u0007 space","failures":3},\
       "kernel":{"inodes":5,"open_handles":2},\
+      "failed_listings":[{"directory":"sub/","url":"http://h/sub/","reason":"HTTP 404\\u0007",\
+      "shows_earlier_names":false}],\
       "files":[{"name":"d/a \\"b\\".iso","url":"https://example.org/d/a.iso?…",\
       "state":"downloading","length":104857600,"cached_bytes":52428800,\
       "fetched_bytes":50331648,"damaged_bytes":0,\
@@ -50,20 +57,22 @@ private let unlimited = StatusReport(
       "connections":4,"requests":17,"requests_last_minute":17,\
       "retries":2,"last_error":"HTTP 503\\u000aretry",\
       "validator":"ETag \\"abc\\"","waiting_reads":[{"offset":5452595,"byte_count":131072,\
-      "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false,"pinned":false,\
+      "waited_seconds":3.100,"reason":"server stalled"}],"waiting_open":null,"passthrough":false,"pinned":false,\
       "rate_limit_bytes_per_second":512000},\
       {"name":"b","url":"http://h/b","state":"complete","length":10,"cached_bytes":10,\
       "fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
       "requests":1,"requests_last_minute":null,"retries":0,"last_error":null,"validator":"unverifiable",\
-      "waiting_reads":[],"passthrough":true,"pinned":false,\
+      "waiting_reads":[],"waiting_open":null,"passthrough":true,"pinned":false,\
       "rate_limit_bytes_per_second":null},\
       {"name":"c\\u001b[2J","url":"http://h/c","state":"unknown","length":null,\
       "cached_bytes":0,"fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,\
       "connections":0,"requests":0,"requests_last_minute":null,\
       "retries":0,"last_error":null,"validator":null,\
-      "waiting_reads":[],"passthrough":false,"pinned":false,\
+      "waiting_reads":[],\
+      "waiting_open":{"waited_seconds":2.500,"reason":"connecting\\u0007"},\
+      "passthrough":false,"pinned":false,\
       "rate_limit_bytes_per_second":null}]}
 
       """
@@ -76,7 +85,8 @@ private let unlimited = StatusReport(
     #expect(
       Set(object.keys) == [
         "version", "mountpoint", "uptime_seconds", "verifies_servers",
-        "rate_limit_bytes_per_second", "timeouts", "totals", "cache", "kernel", "files",
+        "rate_limit_bytes_per_second", "timeouts", "totals", "cache", "kernel",
+        "failed_listings", "files",
       ])
     let totals = try #require(object["totals"] as? [String: Any])
     #expect(
@@ -92,7 +102,7 @@ private let unlimited = StatusReport(
           "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
           "damaged_bytes", "speed_bytes_per_second", "eta_seconds", "connections", "requests",
           "requests_last_minute", "retries",
-          "last_error", "validator", "waiting_reads", "passthrough", "pinned",
+          "last_error", "validator", "waiting_reads", "waiting_open", "passthrough", "pinned",
           "rate_limit_bytes_per_second",
         ])
     }
@@ -110,6 +120,17 @@ private let unlimited = StatusReport(
     let text = String(decoding: sample.json(), as: UTF8.self)
       .replacing("\"version\":1", with: "\"later\":[{}],\"version\":1")
     #expect(try StatusReport(json: Array(text.utf8)) == sample)
+  }
+
+  @Test("A report of an earlier version lacks keys that were added since")
+  func reportOfAnEarlierVersion() throws {
+    var report = sample
+    report.files[2].waitingOpen = nil
+    let text = String(decoding: report.json(), as: UTF8.self)
+      .replacing("\"waiting_open\":null,", with: "")
+      .replacing("\"failed_listings\":", with: "\"other\":")
+    report.failedListings = nil
+    #expect(try StatusReport(json: Array(text.utf8)) == report)
   }
 
   @Test func anotherVersionIsNamed() {

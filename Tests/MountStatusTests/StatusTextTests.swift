@@ -23,19 +23,70 @@ import TextFormat
       sample.text() == """
         httpfs /mnt/remote  up 1m01s
         3 files, 1 complete, 50 MiB of 100 MiB cached (50%), 48 MiB fetched
-        5.2 MiB/s, ETA 10s, 4 connections, 18 requests, 2 retries, 1 waiting read
+        5.2 MiB/s, ETA 10s, 4 connections, 18 requests, 2 retries, 1 waiting read, 1 waiting open
         at most 10 MiB/s for all files together (rate limit)
         timeouts: read 1m00s, first answer 5s, outage 1m30s
         the cache fails, files are read without it: no \\u{7} space
+        no listing of 'sub/': HTTP 404\\u{7}
 
         NAME        STATE          %     CACHED / LENGTH            SPEED    ETA CONN RETRY
         d/a "b".iso downloading  50%     50 MiB / 100 MiB       5.2 MiB/s    10s    4     2  at most 500 KiB/s
             last error: HTTP 503\\u{A}retry
             read of 128 KiB at 5.2 MiB waits 3.1 s: server stalled
-        b           complete    100%       10 B / 10 B              0 B/s      -    0     0
-        c\\u{1B}[2J  unknown        ?        0 B / ?                 0 B/s      -    0     0
+        b           complete    100%       10 B / 10 B                  -      -    0     0
+        c\\u{1B}[2J  unknown        ?        0 B / ?                     -      -    0     0
+            open waits 2.5 s: connecting\\u{7}
 
         """)
+  }
+
+  @Test("Figures are aligned by the columns of a terminal, however wide the characters of a name")
+  func wideNames() {
+    let names = ["plain.bin", "文件名.bin", "e\u{301}.bin", "🎉.bin"]
+    let report = StatusReport(
+      mountpoint: "/m", uptimeSeconds: 0,
+      files: names.map { FileStatus(name: $0, url: "u", state: .idle, length: 10) })
+    let rows = report.text().split(separator: "\n").filter { $0.contains(" idle ") }
+    #expect(rows.count == names.count)
+    let columns = rows.map { row in
+      row.firstRange(of: "idle").map { displayWidth(String(row[..<$0.lowerBound])) }
+    }
+    #expect(Set(columns) == [11])
+  }
+
+  @Test("A part that is too small for a percent is not shown as nothing")
+  func smallParts() {
+    let report = StatusReport(
+      mountpoint: "/m", uptimeSeconds: 0,
+      files: [
+        FileStatus(name: "a", url: "u", state: .idle, length: 1 << 20, cachedBytes: 4096),
+        FileStatus(name: "b", url: "u", state: .idle, length: 1 << 20),
+      ])
+    let text = report.text()
+    #expect(text.contains("4 KiB of 2 MiB cached (<1%)"))
+    #expect(text.contains("a    idle         <1%      4 KiB / 1 MiB"))
+    #expect(text.contains("b    idle          0%        0 B / 1 MiB"))
+  }
+
+  @Test("Without a flow, the totals name no speed and no remaining time")
+  func noFlow() {
+    let report = StatusReport(
+      mountpoint: "/m", uptimeSeconds: 0, files: [FileStatus(name: "a", url: "u", state: .idle)])
+    #expect(report.text().contains("\n0 connections, 0 requests, 0 retries, 0 waiting reads\n"))
+  }
+
+  @Test("A directory that shows the names of an earlier listing is told from one without names")
+  func listingOfEarlierNames() {
+    var report = StatusReport(mountpoint: "/m", uptimeSeconds: 0, files: [])
+    report.failedListings = [
+      FailedListing(
+        directory: "/", url: "http://h/", reason: "connection refused", showsEarlierNames: true)
+    ]
+    #expect(
+      report.text().contains("\nthe listing of '/' may be out of date: connection refused\n"))
+    #expect(
+      String(decoding: report.metrics(), as: UTF8.self).contains(
+        "\nhttpfs_failed_listing{directory=\"/\",reason=\"connection refused\"} 1\n"))
   }
 
   @Test func aVeryLongNameIsShownWhole() {
@@ -53,6 +104,17 @@ import TextFormat
     ] as [(Int64, String)])
   func bytesAreShownInBinaryUnits(byteCount: Int64, text: String) {
     #expect(humanBytes(byteCount) == text)
+  }
+
+  @Test(
+    "The short form of bytes has at most five columns",
+    arguments: [
+      (0, "0B"), (1023, "1023B"), (1024, "1K"), (1536, "1.5K"), (102_348, "99.9K"),
+      (102_400, "100K"), (1_048_063, "1023K"), (1_048_064, "1M"), (.max, "8E"), (-1, "-1B"),
+    ] as [(Int64, String)])
+  func shortForm(byteCount: Int64, text: String) {
+    #expect(shortBytes(byteCount) == text)
+    #expect(text.count <= 5)
   }
 
   @Test(

@@ -2,7 +2,7 @@ import MountStatus
 import MountView
 import SeededRandom
 import Testing
-import TransferDisplay
+import TextFormat
 
 @Suite struct ViewScreenTests {
   @Test func theScreenOfACommonTerminal() {
@@ -11,14 +11,14 @@ import TransferDisplay
     let expected = """
       httpfs  /mnt/remote                                                     up 1m01s
       [█▎                        ]   4%  55 MiB of 1.1 GiB  5.2 MiB/s  ETA 10s
-      5 files: 1 complete, 1 waiting, 1 downloading, 1 failed, 1 unknown  2 waiting r…
+      5 files: 1 complete, 1 waiting, 1 downloading, 1 failed, 1 unknown  2 reads wait
       https servers are NOT verified: what they send may be anybody's
-       STATE       PROGRESS    %       SIZE        SPEED    ETA CON NAME
-      >waiting     [      ]   0%      1 GiB            -      -   1 stuck.bin
-       downloading [███   ]  50%    100 MiB    5.2 MiB/s    10s   4 images/big.iso
-       failed                  ?          ?            -      -   0 gone.bin
-       complete    [██████] 100%      4 MiB            -      -   0 done.bin
-       unknown                 ?          ?            -      -   0 new.txt
+       STATE       PROGRESS    %  SIZE   SPEED    ETA CON NAME
+      >waiting     [      ]  <1%    1G       -      -   1 stuck.bin
+       downloading [███   ]  50%  100M  5.2M/s    10s   4 images/big.iso
+       failed                  ?     ?       -      -   0 gone.bin
+       complete    [██████] 100%    4M       -      -   0 done.bin
+       unknown                 ?     ?       -      -   0 new.txt
 
 
 
@@ -27,7 +27,7 @@ import TransferDisplay
 
       ── 1-5 of 5 ── by activity ─────────────────────────────────────────────────────
       stuck.bin
-      waiting  128 KiB at 5 MiB for 3.1 s: the server has sent nothing for 3 s (and 1…
+      waiting  128 KiB at 5 MiB for 3.1 s (and 1 more): the server has sent nothing f…
       bytes    1 MiB of 1 GiB cached, 1 MiB fetched, 3 requests, 0 retries
       version  not known yet
       url      https://example.org/stuck.bin
@@ -80,6 +80,56 @@ import TransferDisplay
     var view = sampleView(of: report)
     #expect(view.text().contains("mirror   https://b.example/f is refused: another length"))
     #expect(!view.text().contains { $0.contains("a.example") })
+  }
+
+  @Test("A count is shown whole or not at all, the waiting reads first", arguments: 1...130)
+  func countsAreNeverCut(columns: Int) {
+    var report = sample
+    report.totals.files = 12_345
+    report.totals.waitingReads = 678
+    report.totals.retries = 90
+    var view = sampleView(of: report)
+    let screen = view.screen(columns: columns, rows: 24, isUTF8: true)
+    let counts = screen.lines[2].text
+    guard columns >= 12 else { return }
+    #expect(counts.hasPrefix("5 files:") || counts.hasPrefix("12345 files:"), "\(counts)")
+    #expect(!counts.contains("…"))
+    if columns >= 28 { #expect(counts.contains("  678 reads wait"), "\(counts)") }
+    if columns >= 126 { #expect(counts.hasSuffix("  90 retries  24 requests"), "\(counts)") }
+  }
+
+  @Test("Names have a third of a common terminal, and figures their units at every width")
+  func roomForNames() {
+    var report = sample
+    report.files[1].name = "debian-12.5.0-amd64-netinst.iso"
+    var view = sampleView(of: report)
+    #expect(view.text(columns: 80).contains { $0.hasSuffix(" debian-12.5.0-…4-netinst.iso") })
+    #expect(view.text(columns: 84).contains { $0.hasSuffix(" debian-12.5.0-amd64-netinst.iso") })
+    #expect(view.text(columns: 80).contains { $0.contains("  100M  5.2M/s ") })
+    #expect(view.text(columns: 100).contains { $0.contains("    100 MiB    5.2 MiB/s ") })
+  }
+
+  @Test("A listing that cannot be read is named above the files, with the reason")
+  func failedListings() {
+    var report = sample
+    report.failedListings = [
+      FailedListing(
+        directory: "d\u{1B}/", url: "http://h/d/", reason: "HTTP 404 Not Found; check the URL",
+        showsEarlierNames: false)
+    ]
+    var view = sampleView(of: report)
+    #expect(
+      view.text().contains(#"no listing of 'd\u{1B}/': HTTP 404 Not Found; check the URL"#))
+  }
+
+  @Test("A file whose open waits says why in its details")
+  func waitingOpen() {
+    var report = sample
+    report.files[3].waitingReads = []
+    report.files[3].waitingOpen = WaitingOpen(
+      waitedSeconds: 2, reason: "connecting to the server for 2 s")
+    var view = sampleView(of: report)
+    #expect(view.text().contains("waiting  open for 2.0 s: connecting to the server for 2 s"))
   }
 
   @Test func manyColumnsShowMore() {

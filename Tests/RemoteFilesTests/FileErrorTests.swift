@@ -49,11 +49,13 @@ import Testing
   @Test(
     "Every verdict that is no answer has its code",
     arguments: [
-      (.missing(status: 404), .missing, "HTTP 404"), (.missing(status: 410), .missing, "HTTP 410"),
-      (.denied(status: 401), .denied, "HTTP 401: credentials"),
-      (.denied(status: 403), .denied, "HTTP 403: access is refused"),
-      (.denied(status: 407), .denied, "HTTP 407: the proxy"),
-      (.unavailable(status: 503, retryAfter: nil), .unavailable, "HTTP 503"),
+      (.missing(status: 404), .missing, "HTTP 404 Not Found"),
+      (.missing(status: 410), .missing, "HTTP 410 Gone"),
+      (.denied(status: 401), .denied, "HTTP 401 Unauthorized: credentials"),
+      (.denied(status: 403), .denied, "HTTP 403 Forbidden: access is refused"),
+      (.denied(status: 407), .denied, "HTTP 407 Proxy Authentication Required: the proxy"),
+      (.unavailable(status: 503, retryAfter: nil), .unavailable, "HTTP 503 Service Unavailable"),
+      (.unavailable(status: 599, retryAfter: nil), .unavailable, "HTTP 599"),
       (.unavailable(status: 429, retryAfter: .seconds(7)), .unavailable, "retry after 7.0 seconds"),
       (.invalid(reason: "206 without Content-Range"), .invalidResponse, "Content-Range"),
       (.unsatisfiable(completeLength: 5), .invalidResponse, "HTTP 416"),
@@ -66,6 +68,30 @@ import Testing
     let error = FileError(verdict)
     #expect(error.code == expected)
     #expect(error.reason.contains(reason))
+  }
+
+  @Test(
+    "A failure that a user can do something about says what",
+    arguments: [
+      (.missing(status: 404), "HTTP 404 Not Found; check the URL"),
+      (.denied(status: 403), "HTTP 403 Forbidden: access is refused; give credentials"),
+      (.denied(status: 407), "other credentials; give the proxy's with --proxy"),
+      (.unavailable(status: 503, retryAfter: nil), "HTTP 503 Service Unavailable"),
+    ] as [(ResponseVerdict, String)])
+  func advice(verdict: ResponseVerdict, text: String) {
+    #expect(FileError(verdict).advisedReason.contains(text))
+  }
+
+  @Test("An advice follows the reason of a certificate that cannot be verified, and of no other")
+  func adviceOnTLS() throws {
+    let url = try RemoteURL("https://h/a")
+    func text(_ code: ExchangeError.Code) -> String {
+      FileError(ExchangeError(code: code, url: url, detail: "self-signed")).advisedReason
+    }
+    #expect(text(.tls).hasSuffix("with --cacert FILE, or use --insecure"))
+    #expect(text(.connectionRefused).hasSuffix("; check the host name, the port and the network"))
+    #expect(!text(.tooManyRedirects).contains(";"))
+    #expect(!text(.connectionLost).contains(";"))
   }
 
   @Test("A shortage of this process says nothing about the server")

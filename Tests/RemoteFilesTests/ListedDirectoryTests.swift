@@ -1,6 +1,7 @@
 import DirectoryListing
 import ExtentRecord
 import HTTPTransferCore
+import MountStatus
 import Synchronization
 import Testing
 
@@ -110,6 +111,23 @@ import Testing
     await forget()
     #expect(directory.existingDirectory(["sub"]) === below)
     #expect(subdirectory("sub") === below)
+  }
+
+  @Test("A directory that cannot be listed is reported with its reason, and so are those below")
+  func failedListings() async throws {
+    let directory = directory
+    #expect(directory.failedListings(limit: 10).isEmpty)
+    let below = try #require(subdirectory("sub"))
+    // The requests are repeated for a while; the reason is known at once.
+    for listed in [directory, below] { listed.names { _ in } }
+    for _ in 0..<1000 where directory.failedListings(limit: 10).count < 2 {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let failed = directory.failedListings(limit: 10)
+    #expect(failed.map(\.directory) == ["d/", "d/sub/"])
+    #expect(failed.first?.url == "http://127.0.0.1:1/d/")
+    #expect(failed.allSatisfy { $0.reason.contains("refused") && !$0.showsEarlierNames })
+    #expect(directory.failedListings(limit: 1).count == 1)
   }
 
   @Test("A file of which the user has wanted something is kept")

@@ -43,6 +43,25 @@ import Testing
     #expect(ask(at: 63) != nil)
   }
 
+  @Test("The last failure is known until the server answers, whether there are names or not")
+  func failureForTheStatus() throws {
+    let first = try #require(ask(at: 0))
+    #expect(state.failure == nil)
+    #expect(delay(of: first, FileError(.unreachable, "refused"), at: 0) != nil)
+    // While the question is repeated.
+    #expect(state.failure?.reason == "refused")
+    _ = answer(first, try names(), now: at(1))
+    #expect(state.failure == nil)
+    let second = try #require(ask(at: 100))
+    _ = fail(second, FileError(.timedOut, "silent"), now: at(100))
+    #expect(state.failure?.reason == "silent")
+    #expect(state.names != nil)
+    let third = try #require(ask(at: 200))
+    _ = fail(third, FileError(.missing, "HTTP 404"), now: at(200))
+    #expect(state.failure?.reason == "HTTP 404")
+    #expect(state.names == nil)
+  }
+
   @Test func aServerThatSaysNoTakesTheNamesAway() throws {
     for code in [FileError.Code.missing, .denied] {
       let id = try #require(ask(at: 0))

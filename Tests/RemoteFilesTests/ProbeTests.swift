@@ -26,14 +26,15 @@ import Testing
 
   /// The actions of a probe's owner, with the probe that it knows.
   enum Event: CaseIterable {
-    case join, begin, started, sent, awaitURL, takeURL, takeUnanswered, retry, retryDelay, giveUp
-    case takeLate, postpone, end
+    case join, begin, started, connecting, sent, awaitURL, takeURL, takeUnanswered, retry
+    case retryDelay, giveUp, takeLate, postpone, end
 
     fileprivate func happen(to probe: inout Subject, _ id: ProbeID) {
       switch self {
       case .join: _ = probe.join(ProbeTests.waiting(until: 30), limit: nil)
       case .begin: probe.begin(id, now: ProbeTests.start)
       case .started: probe.started(id, as: ExchangeID(rawValue: 1))
+      case .connecting: probe.connecting(id, now: ProbeTests.start)
       case .sent: probe.sent(id, now: ProbeTests.start)
       case .awaitURL: probe.awaitURL(id)
       case .takeURL: _ = probe.takeURL()

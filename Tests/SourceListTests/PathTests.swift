@@ -133,6 +133,24 @@ import Testing
     }
   }
 
+  @Test("Where only the query differs, the advice is out=, because --tree gives the same names")
+  func namesThatOnlyAQueryTellsApart() {
+    for tree in [false, true] {
+      #expect {
+        try parse("http://h/a?id=1\nhttp://h/a?id=2\n", tree: tree)
+      } throws: { error in
+        "\(error)".hasSuffix(
+          "is already used in line 1; give one of the two another name with an indented line"
+            + " out=NAME below its URL")
+      }
+    }
+    #expect {
+      try parse("http://h/d/a?id=1\nhttp://h/e/a?id=2\n")
+    } throws: { error in
+      "\(error)".hasSuffix(" with out= or use --tree")
+    }
+  }
+
   @Test(arguments: ["out=d\n", "out=d/e/f\n"])
   func aFileThatIsAlsoADirectoryIsRefused(option: String) {
     #expect {

@@ -1,5 +1,5 @@
 import Testing
-import TransferDisplay
+import TextFormat
 
 @Suite struct DisplayWidthTests {
   /// The widths of `wcwidth`, and of terminals that join emoji.

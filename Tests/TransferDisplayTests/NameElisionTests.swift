@@ -1,4 +1,5 @@
 import Testing
+import TextFormat
 import TransferDisplay
 
 @Suite struct NameElisionTests {

@@ -1,5 +1,6 @@
 import SeededRandom
 import Testing
+import TextFormat
 import TransferDisplay
 
 @Suite struct ProgressScreenTests {

@@ -1,4 +1,4 @@
-import TransferDisplay
+import TextFormat
 
 /// A terminal that interprets the painter's output.
 ///

@@ -70,6 +70,8 @@ final class ActiveExchange {
   private var connectingSince: ContinuousClock.Instant?
   /// Whether the gate of the request must be asked about the current hop.
   private var needsPermit = false
+  /// Whether the server has sent a head or a piece of a body since the last ``takeReceived()``.
+  private var hasReceived = false
 
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
@@ -239,6 +241,7 @@ final class ActiveExchange {
       failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
     case .head(let head):
+      hasReceived = true
       request.gate?.answered(url)
       unansweredSince = nil
       if route.way.isProxied { onProxyAnswer(route.way.route) }
@@ -308,6 +311,7 @@ final class ActiveExchange {
   /// - Returns: the result for libcurl's write callback: the count, the sign for a pause, or 0 to
   ///   end the exchange.
   func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    hasReceived = true
     if !sawHead, case .proceed = disposition {
       // libcurl has recognized the end of a head although there is none.
       failure = ExchangeError(
@@ -334,6 +338,12 @@ final class ActiveExchange {
       return discardedByteCount <= Self.discardLimit ? bytes.count : 0
     case .stop: return 0
     }
+  }
+
+  /// Whether the server has sent something since the last call.
+  func takeReceived() -> Bool {
+    defer { hasReceived = false }
+    return hasReceived
   }
 
   /// Whether the received bytes are dropped.

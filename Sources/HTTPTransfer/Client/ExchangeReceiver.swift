@@ -35,9 +35,14 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   ///   - transfer: the exchange's ID, for cancelling it.
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID)
 
+  /// Called when the exchange has a slot and needs a connection; does nothing by default.
+  ///
+  /// Each hop calls it.
+  func connecting()
+
   /// Called when the request is being sent over an established connection; does nothing by default.
   ///
-  /// Before that, it may have waited for a new or a free connection.
+  /// Before that, it may have waited for a slot, and for a connection.
   func requestSent()
 
   /// Called when a rate limit delays the body until its next piece; does nothing by default.
@@ -50,6 +55,7 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
 extension ExchangeReceiver {
   package func redirected(to url: RemoteURL, status: Int) {}
   package func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {}
+  package func connecting() {}
   package func requestSent() {}
   package func throttled() {}
 }

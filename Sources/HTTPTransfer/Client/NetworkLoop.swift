@@ -22,7 +22,7 @@ final class NetworkLoop {
   private var idleSince: ContinuousClock.Instant?
   private let throttle = BodyThrottle()
   private var turns = BodyTurns()
-  private var lastHeadCheck = ContinuousClock.now
+  private var lastCheck = ContinuousClock.now
 
   init(client: TransferClient, multi: MultiHandle) {
     self.client = client
@@ -42,7 +42,7 @@ final class NetworkLoop {
       collect(pointer)
       let now = ContinuousClock.now
       runTimers(until: now)
-      endLateExchanges(now: now, multi: pointer)
+      check(now: now, multi: pointer)
       startQueued(multi: pointer)
       if exchanges.isEmpty && timers.isEmpty {
         let since = idleSince ?? now
@@ -145,10 +145,14 @@ final class NetworkLoop {
         metrics: ExchangeMetrics())
       return
     }
+    let addressGuard = client.origins.withLock {
+      $0.uses.began(at: request.placeOrigin, now: .now)
+      return $0.addressGuard(for: request)
+    }
     let exchange = ActiveExchange(
       id: id, request: request, receiver: receiver, connectTimeout: entry.connectTimeout,
       easy: easy,
-      addressGuard: client.origins.withLock { $0.addressGuard(for: request) },
+      addressGuard: addressGuard,
       sockets: self.multi.sockets,
       throttle: throttle)
     exchange.onRetryAfter = { [client] origin, delay in
@@ -214,17 +218,33 @@ final class NetworkLoop {
         .failed(ExchangeError(code: .outOfResources, url: exchange.request.url, detail: detail)))
       return
     }
+    exchange.receiver.connecting()
   }
 
-  /// The interval for checking deadlines of heads, and servers that are gone.
+  /// The interval for looking at all exchanges.
   ///
-  /// Timers would leave one behind for every request.
-  private static let headInterval = Duration.milliseconds(500)
+  /// Timers for the deadlines of heads would leave one behind for every request.
+  private static let checkInterval = Duration.milliseconds(500)
+
+  private func check(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
+    guard now - lastCheck >= Self.checkInterval else { return }
+    lastCheck = now
+    recordReceived(now: now)
+    endLateExchanges(now: now, multi: multi)
+  }
+
+  /// Records which origins have sent something since the last check.
+  private func recordReceived(now: ContinuousClock.Instant) {
+    var origins: Set<String> = []
+    for exchange in exchanges.values where exchange.takeReceived() {
+      origins.insert(exchange.request.placeOrigin)
+    }
+    guard !origins.isEmpty else { return }
+    client.origins.withLock { [origins] in $0.uses.received(from: origins, now: now) }
+  }
 
   /// Ends the exchanges whose heads are overdue, and those that connect to a server that is gone.
   private func endLateExchanges(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
-    guard now - lastHeadCheck >= Self.headInterval else { return }
-    lastHeadCheck = now
     let late = exchanges.values.filter { $0.isHeadLate(now: now) }
     for exchange in late {
       curl_multi_remove_handle(multi, exchange.easy?.pointer)
@@ -297,6 +317,7 @@ final class NetworkLoop {
       client.proxies.withLock { $0.recordSilence(of: route, since: since, now: now) }
     }
     queue.leave(exchange.id)
+    client.origins.withLock { $0.uses.ended(at: exchange.request.placeOrigin) }
     exchange.closeHandle()
     exchange.receiver.finish(completion, metrics: exchange.metrics)
     // Last: code that waits for the last exchange to end also waits for its result.

@@ -8,6 +8,9 @@ struct OriginTable {
   /// The numbers of connections that were worthwhile for downloads.
   var connections = HostMemory()
 
+  /// The origins that have exchanges in progress.
+  var uses = OriginUses()
+
   /// The origins that were reached at a public address.
   ///
   /// Their redirects must not lead to private addresses, even if the target is later requested

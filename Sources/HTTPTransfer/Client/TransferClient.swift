@@ -163,6 +163,9 @@ public final class TransferClient: Sendable {
     origins.withLock { table.report(to: &$0.connections, of: origin, today: daysSinceEpoch()) }
   }
 
+  /// How exchanges use the slots of `origin` now; nil if none has one.
+  package func use(of origin: String) -> OriginUse? { origins.withLock { $0.uses[origin] } }
+
   /// The number of transfers that have begun and not ended, for activity indicators.
   public var activeTransferCount: Int { transferCount.load(ordering: .relaxed) }
 

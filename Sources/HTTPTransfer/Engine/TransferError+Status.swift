@@ -3,22 +3,11 @@ internal import HTTPTypes
 
 /// The failures that correspond to responses.
 extension TransferError {
-  /// The reason phrases of common statuses (RFC 9110 §15, RFC 4918 §11, RFC 6585 §4).
-  private static let phrases = [
-    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
-    405: "Method Not Allowed", 407: "Proxy Authentication Required", 408: "Request Timeout",
-    409: "Conflict", 410: "Gone", 413: "Content Too Large", 416: "Range Not Satisfiable",
-    423: "Locked", 429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
-    501: "Not Implemented", 503: "Service Unavailable", 504: "Gateway Timeout",
-    507: "Insufficient Storage",
-  ]
-
   /// The failure for a status that is no success.
   init(status head: HTTPResponse, _ url: RemoteURL, isTransient: Bool = false) {
     let status = head.status
-    var reason = "HTTP \(status.code)"
-    if let phrase = Self.phrases[status.code] { reason += " \(phrase)" }
-    reason += ResponseFault.meaning(ofRefusal: status.code)
+    var reason =
+      StatusPhrase.text(of: status.code) + ResponseFault.meaning(ofRefusal: status.code)
     let isRedirect = (300..<400).contains(status.code) && head.headerFields[.location] != nil
     if isRedirect { reason += ": redirects are not followed" }
     self.init(

@@ -145,7 +145,8 @@ final class FileContext: Sendable {
 
   func recordFailure(_ error: FileError, isRetried: Bool) {
     counters.withLock {
-      $0.lastError = error.reason
+      // A request that is repeated needs no user.
+      $0.lastError = isRetried ? error.reason : error.advisedReason
       if isRetried { $0.retryCount += 1 }
     }
     let source = source

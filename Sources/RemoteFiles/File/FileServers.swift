@@ -92,6 +92,11 @@ final class FileServers: Sendable {
     mirror == 0 ? source.url : mirrors?.url(mirror) ?? source.url
   }
 
+  /// The origin whose slots the requests to the server `mirror` take.
+  func placeOrigin(ofMirror mirror: Int) -> String {
+    mirror == 0 ? (base ?? source.url).origin : url(ofMirror: mirror).origin
+  }
+
   /// The origins of the file's servers, as listed.
   var origins: [String] {
     ([source.url] + (mirrors?.details.mirrors ?? [])).map(\.normalizedOrigin)

@@ -1,3 +1,4 @@
+internal import HTTPTransfer
 internal import HTTPTransferCore
 package import MountStatus
 internal import Synchronization
@@ -32,10 +33,11 @@ extension RemoteFile {
       return servers.count > 1 || servers.contains(where: \.isRefused)
         ? servers.map { $0.status(now: now) } : nil
     }
+    status.waitingOpen = waitingOpen(facts.probe, now: now)
     guard let version = facts.current else {
       let policy = context.policy.withLock { $0 }
       status.state =
-        facts.isAsking
+        status.waitingOpen != nil
         ? .waiting
         : policy.isPaused
           ? .paused
@@ -44,19 +46,34 @@ extension RemoteFile {
       return status
     }
     status.passthrough = passthrough.contains(version.id)
-    let speed = facts.statistics.speed.bytesPerSecond(now: now)
-    status.speedBytesPerSecond = Int64(speed)
     status.validator = version.content.validatorDescription
     version.describe(now: now, in: &status)
+    // The mean falls slowly: without a connection no bytes arrive.
+    let speed = status.connections > 0 ? facts.statistics.speed.bytesPerSecond(now: now) : 0
+    status.speedBytesPerSecond = Int64(speed)
     if facts.isDoubted {
       status.state = .stale
     } else if facts.statistics.isOffline, status.connections == 0, status.state != .complete {
       status.state = .offline
     }
-    if let length = status.length, speed > 0, status.connections > 0 {
+    if let length = status.length, speed > 0 {
       status.etaSeconds = Double(max(0, length - status.cachedBytes)) / speed
     }
     return status
+  }
+}
+
+extension RemoteFile {
+  /// The look-up or open that has waited longest for the answer to a question to the server.
+  private func waitingOpen(_ probe: FileProbe, now: ContinuousClock.Instant) -> WaitingOpen? {
+    let wait = probe.wait(now: now) {
+      let origin = context.servers.placeOrigin(ofMirror: probe.mirror ?? 0)
+      return WaitReason.SlotUse(
+        environment.client.use(of: origin), ownCount: 0, now: now)
+    }
+    return wait.map {
+      WaitingOpen(waitedSeconds: $0.time / .seconds(1), reason: $0.reason.text)
+    }
   }
 }
 
@@ -86,7 +103,8 @@ extension RemoteVersion {
   /// Fills in the fields that only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
     let (version, isPartlyUncached) = state.withLock { ($0.version, $0.isPartlyUncached) }
-    VersionDescription(version: version, now: now)
-      .fill(&status, isPartlyUncached: isPartlyUncached)
+    VersionDescription(version: version, now: now) { [self] mirror in
+      environment.client.use(of: file.servers.placeOrigin(ofMirror: mirror))
+    }.fill(&status, isPartlyUncached: isPartlyUncached)
   }
 }

@@ -220,12 +220,10 @@ package final class RemoteFile: Sendable {
 
   /// What `.status` shows of the file itself.
   var statusFacts:
-    (current: RemoteVersion?, isAsking: Bool, isDoubted: Bool, statistics: FileStatistics)
+    (current: RemoteVersion?, probe: FileProbe, isDoubted: Bool, statistics: FileStatistics)
   {
-    let (current, isAsking, isDoubted) = state.withLock {
-      ($0.current, $0.probe.isAsking, $0.isDoubted)
-    }
-    return (current, isAsking, isDoubted, context.statistics)
+    let (current, probe, isDoubted) = state.withLock { ($0.current, $0.probe, $0.isDoubted) }
+    return (current, probe, isDoubted, context.statistics)
   }
 
   /// Fails all waiting reads and questions, because the mount ends.

@@ -4,6 +4,7 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
 internal import Logging
+package import MountStatus
 internal import RangeCache
 internal import Synchronization
 
@@ -31,6 +32,18 @@ package final class ListedDirectory: Sendable {
 
     /// The memory that all of it needs, estimated.
     var byteCount: Int { (names.names?.byteCount ?? 0) + files.byteCount + directories.byteCount }
+
+    /// The files that the last listing names; all of them if there are no names.
+    var listedFiles: [(key: PathKey, item: RemoteFile)] {
+      guard let listing = names.names?.listing else { return files.all }
+      return files.all.filter { listing[$0.key.text]?.isDirectory == false }
+    }
+
+    /// The directories that the last listing names; all of them if there are no names.
+    var listedDirectories: [(key: PathKey, item: ListedDirectory)] {
+      guard let listing = names.names?.listing else { return directories.all }
+      return directories.all.filter { listing[$0.key.text]?.isDirectory == true }
+    }
   }
 
   /// The file or directory of a name.
@@ -190,18 +203,31 @@ package final class ListedDirectory: Sendable {
   ///
   /// They are those here and below, ordered by path.
   package var existingFiles: [RemoteFile] {
-    let (files, directories) = state.withLock { state in
-      guard let listing = state.names.names?.listing else {
-        return (state.files.all, state.directories.all)
-      }
-      return (
-        state.files.all.filter { listing[$0.key.text]?.isDirectory == false },
-        state.directories.all.filter { listing[$0.key.text]?.isDirectory == true }
-      )
-    }
+    let (files, directories) = state.withLock { ($0.listedFiles, $0.listedDirectories) }
     let children =
       files.map { ($0.key, [$0.item]) } + directories.map { ($0.key, $0.item.existingFiles) }
     return children.sorted { $0.0 < $1.0 }.flatMap(\.1)
+  }
+
+  // MARK: Status
+
+  /// At most `limit` directories, here and below, whose last request for a listing has failed,
+  /// ordered by path; uses memory only.
+  package func failedListings(limit: Int) -> [FailedListing] {
+    let (failure, hasNames, directories) = state.withLock {
+      ($0.names.failure, $0.names.names != nil, $0.listedDirectories)
+    }
+    var failed: [FailedListing] = []
+    if let failure {
+      failed.append(
+        FailedListing(
+          directory: "\(source.path)/", url: source.url.redacted, reason: failure.advisedReason,
+          showsEarlierNames: hasNames))
+    }
+    for (_, directory) in directories.sorted(by: { $0.key < $1.key }) where failed.count < limit {
+      failed += directory.failedListings(limit: limit - failed.count)
+    }
+    return failed
   }
 
   // MARK: Probe

@@ -22,6 +22,8 @@ struct ListingState {
   private var believedUntil: ContinuousClock.Instant?
   private var probe = Probe<ListedNames>()
   private var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
+  /// Why the last request has failed; nil if the server has answered since.
+  private(set) var failure: FileError?
   /// When the names were last requested.
   private(set) var usedAt = ContinuousClock.now
 
@@ -96,6 +98,7 @@ struct ListingState {
     guard let end = probe.end(id) else { return nil }
     self.names = names
     recentFailure = nil
+    failure = nil
     believedUntil = now + max(settings.timeToLive, Self.minimumTimeToLive)
     return Conclusion(waiters: end.waiters.map(\.answer), result: .success(names))
   }
@@ -107,6 +110,7 @@ struct ListingState {
     _ id: ProbeID, _ error: FileError, now: ContinuousClock.Instant
   ) -> Conclusion? {
     guard let end = probe.end(id) else { return nil }
+    failure = error
     var conclusion = Conclusion(
       waiters: end.waiters.map(\.answer), result: .failure(error), exchange: end.exchange)
     switch error.code {
@@ -129,6 +133,7 @@ struct ListingState {
     policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
   ) -> Duration? {
     guard names == nil else { return nil }
+    if isAsking(id) { failure = error }
     return probe.retryDelay(
       after: error, of: id, unreachableLimit: unreachableLimit, retryAfter: retryAfter,
       policy: policy, random: random, now: now)

@@ -47,6 +47,15 @@ struct FileProbe: Sendable {
   var id: ProbeID? { probe.id }
   var phase: Probe<RemoteVersion>.Phase { probe.phase }
 
+  /// How long the first of the waiters has waited, and why; nil without waiters.
+  func wait(
+    now: ContinuousClock.Instant, slotUse: () -> WaitReason.SlotUse
+  ) -> (time: Duration, reason: WaitReason)? {
+    guard let wait = probe.wait(now: now, slotUse: slotUse) else { return nil }
+    // The head has arrived.
+    return evidence.provisional == nil ? wait : (wait.time, .arriving(byteCountBefore: 0))
+  }
+
   /// The index of the server that is asked; nil if none is.
   var mirror: Int? { isAsking ? evidence.mirror : nil }
 
@@ -77,6 +86,9 @@ struct FileProbe: Sendable {
 
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) { probe.begin(id, now: now) }
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) { probe.started(id, as: exchange) }
+  mutating func connecting(_ id: ProbeID, now: ContinuousClock.Instant) {
+    probe.connecting(id, now: now)
+  }
   mutating func sent(_ id: ProbeID, now: ContinuousClock.Instant) { probe.sent(id, now: now) }
   mutating func awaitURL(_ id: ProbeID) { probe.awaitURL(id) }
 

@@ -82,6 +82,9 @@ struct FileProber: Sendable {
     state.withLock { $0.probe.started(id, as: exchange) }
   }
 
+  /// Takes note that the request of question `id` has a slot at its server.
+  func connecting(_ id: ProbeID) { state.withLock { $0.probe.connecting(id, now: .now) } }
+
   /// Takes note that the request of question `id` is being sent.
   func sent(_ id: ProbeID) { state.withLock { $0.probe.sent(id, now: .now) } }
 

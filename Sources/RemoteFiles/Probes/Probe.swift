@@ -25,6 +25,7 @@ struct Probe<Answer: Sendable>: Sendable {
   struct Waiting: Sendable {
     let answer: Waiter
     var deadline: ContinuousClock.Instant
+    var since = ContinuousClock.now
   }
 
   /// What the question waits for.
@@ -50,8 +51,12 @@ struct Probe<Answer: Sendable>: Sendable {
     var limit: ContinuousClock.Instant?
     /// When the first request was handed to the client.
     var askedAt: ContinuousClock.Instant?
+    /// Since when the last request, which has a slot, waits for a connection.
+    var connectingSince: ContinuousClock.Instant?
     /// When the last request was sent to the server.
     var sentAt: ContinuousClock.Instant?
+    /// The pause before the next request, and the failure that caused it.
+    var pause: (until: ContinuousClock.Instant, reason: String)?
     /// The last request; while the question is due, its body may still be arriving.
     var exchange: ExchangeID?
     var failureCount = 0
@@ -120,13 +125,20 @@ struct Probe<Answer: Sendable>: Sendable {
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) {
     guard isAsking(id) else { return }
     question?.phase = .asked
+    question?.connectingSince = nil
     question?.sentAt = nil
+    question?.pause = nil
     if question?.askedAt == nil { question?.askedAt = now }
   }
 
   /// Takes note that the client knows the request as `exchange`.
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) {
     if isAsking(id) { question?.exchange = exchange }
+  }
+
+  /// Takes note that the request has a slot at its server.
+  mutating func connecting(_ id: ProbeID, now: ContinuousClock.Instant) {
+    if isAsking(id), question?.connectingSince == nil { question?.connectingSince = now }
   }
 
   /// Takes note that the client has sent the request.
@@ -168,6 +180,7 @@ struct Probe<Answer: Sendable>: Sendable {
     guard isAsking(id) else { return }
     question?.phase = .due
     question?.exchange = nil
+    question?.connectingSince = nil
     question?.sentAt = nil
   }
 
@@ -201,6 +214,7 @@ struct Probe<Answer: Sendable>: Sendable {
     if error.code == .unreachable { delay = min(delay, FileSettings.unreachableRetryInterval) }
     guard now + delay < question.deadline else { return nil }
     self.question?.phase = .due
+    self.question?.pause = (now + delay, error.reason)
     return delay
   }
 
@@ -238,6 +252,28 @@ struct Probe<Answer: Sendable>: Sendable {
     question.askedAt = question.askedAt.map { $0 + delay }
     question.sentAt = question.sentAt.map { $0 + delay }
     self.question = question
+  }
+
+  // MARK: Status
+
+  /// How long the first of the waiters has waited, and why; nil without waiters.
+  func wait(
+    now: ContinuousClock.Instant, slotUse: () -> WaitReason.SlotUse
+  ) -> (time: Duration, reason: WaitReason)? {
+    guard let question, let since = question.waiters.map(\.since).min() else { return nil }
+    let reason: WaitReason =
+      if question.phase == .awaitingURL {
+        .locating
+      } else if let pause = question.pause {
+        .retrying(after: pause.reason, delay: max(.zero, pause.until - now))
+      } else if let sentAt = question.sentAt {
+        .unanswered(now - sentAt, isHedged: false)
+      } else if let connectingSince = question.connectingSince {
+        .connecting(now - connectingSince)
+      } else {
+        .slot(slotUse())
+      }
+    return (now - since, reason)
   }
 
   // MARK: Completion

@@ -157,6 +157,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     return true
   }
 
+  func connecting() { prober.connecting(id) }
+
   func requestSent() { prober.sent(id) }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {

@@ -12,6 +12,8 @@ enum SegmentEvent {
   case sentAs(ExchangeID)
   /// It goes to this server of the file.
   case sentTo(mirror: Int)
+  /// It has a slot at its server and needs a connection.
+  case connecting
   /// It has been sent to the server.
   case sent
   /// It is held until a moment, as the server has asked; nil when it is being sent.
@@ -24,6 +26,16 @@ enum SegmentEvent {
   case handedOver(to: Int64)
   /// It has ended; its last bytes are stored soon, and then it is removed.
   case ended
+}
+
+/// How far a request has come on its way to the server.
+enum RequestStage: Sendable {
+  /// It waits for a slot at its server.
+  case queued
+  /// It has a slot and waits for a connection.
+  case connecting
+  /// The server has it.
+  case sent
 }
 
 /// A request for bytes of one version, in flight.
@@ -68,8 +80,7 @@ struct Segment: FetchSegment, Sendable {
   private(set) var isThrottled = false
   /// Whether the request has ended, and only its last bytes are still to be stored.
   private(set) var hasEnded = false
-  /// Whether the request has been sent; before, it may wait for a connection.
-  private(set) var isSent = false
+  private(set) var stage = RequestStage.queued
   private(set) var firstByteAt: ContinuousClock.Instant?
   private(set) var lastProgressAt: ContinuousClock.Instant
   /// How many absent bytes it has brought.
@@ -98,8 +109,12 @@ struct Segment: FetchSegment, Sendable {
     switch event {
     case .sentAs(let id): transfer = id
     case .sentTo(let server): mirror = server
+    case .connecting:
+      guard stage == .queued else { break }
+      stage = .connecting
+      lastProgressAt = now
     case .sent:
-      isSent = true
+      stage = .sent
       lastProgressAt = now
     case .held(let moment):
       heldUntil = moment
@@ -187,6 +202,9 @@ struct Segment: FetchSegment, Sendable {
   var isHeldByDisk: Bool {
     awaitsStorage || hasEnded || (position >= end && storedEnd < enqueuedEnd)
   }
+
+  /// Whether the request has been sent; before, it may wait for a slot or a connection.
+  var isSent: Bool { stage == .sent }
 
   var isHedgeable: Bool {
     isSent && heldUntil == nil && !isWhole && !isThrottled && !isHeldByDisk

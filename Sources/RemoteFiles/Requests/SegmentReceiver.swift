@@ -192,6 +192,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     version.file.environment.client.cancel(transfer)
   }
 
+  func connecting() { version.note(.connecting, of: segment.id) }
+
   func requestSent() { version.note(.sent, of: segment.id) }
 
   func throttled() { writer?.throttled() }

@@ -1,3 +1,4 @@
+internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import MountStatus
 
@@ -5,6 +6,8 @@ internal import MountStatus
 struct VersionDescription {
   let version: VersionState
   let now: ContinuousClock.Instant
+  /// How all files use the slots of a server, by its index among the file's servers.
+  var originUse: (_ mirror: Int) -> OriginUse? = { _ in nil }
 
   /// Fills in the fields that only the version knows.
   func fill(_ status: inout FileStatus, isPartlyUncached: Bool) {
@@ -13,26 +16,23 @@ struct VersionDescription {
     // Bytes that memory holds because the cache cannot store them are dropped when there is no
     // reader.
     status.cachedBytes = content.extents.byteCount - content.spilledByteCount
-    status.connections = segments.count
+    status.connections = segments.count { $0.stage != .queued }
     status.waitingReads = version.parked.reads.map { read in
       WaitingRead(
         offset: read.range.lowerBound, byteCount: read.range.byteCount,
-        waitedSeconds: (now - read.since) / .seconds(1), reason: reason(for: read))
+        waitedSeconds: (now - read.since) / .seconds(1), reason: reason(for: read).text)
     }
     status.state = fileState(isPartlyUncached: isPartlyUncached)
   }
 
   private var segments: SegmentList { version.segments }
 
-  /// How long a response may be silent before the status shows that a read waits for it.
-  private static let silence = Duration.seconds(1)
-
   private func fileState(isPartlyUncached: Bool) -> FileState {
     if version.isComplete && !isPartlyUncached { return .complete }
     if version.isSuperseded { return .stale }
     if version.failures.permanent != nil { return .failed }
     let isFlowing = segments.contains {
-      $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
+      $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < WaitReason.silence
     }
     let policy = version.policy
     let isBackground =
@@ -47,47 +47,56 @@ struct VersionDescription {
     return .downloading
   }
 
-  /// Why `read` has not been answered yet, for people.
-  private func reason(for read: ParkedRead) -> String {
+  /// Why `read` has not been answered yet.
+  func reason(for read: ParkedRead) -> WaitReason {
     if let retryAt = version.requests.backoff.retryAt, now < retryAt {
-      let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
-      return "retrying in \(delay) ms after: \(version.failures.last?.reason ?? "a failure")"
+      return .retrying(after: version.failures.last?.reason ?? "a failure", delay: retryAt - now)
     }
     let absent = version.absent(in: version.clamped(read.range))
     let hole = absent.first ?? read.range
-    if version.pieces != nil, absent.isEmpty { return "its piece is being hashed" }
-    if version.requests.isAwaitingLocation { return "asking where the file is now" }
+    if version.pieces != nil, absent.isEmpty { return .hashing }
+    if version.requests.isAwaitingLocation { return .locating }
     let isArrived = segments.contains { segment in
       let end = segment.isHeldByDisk ? segment.end : segment.enqueuedEnd
       return segment.storedEnd <= hole.lowerBound && hole.lowerBound < end
     }
-    if isArrived { return "waiting for the disk of the cache" }
+    if isArrived { return .storing }
     guard
       let segment = segments.first(where: {
-        $0.position <= hole.lowerBound && hole.lowerBound < $0.end
+        // Bytes that have arrived may wait in memory for those after them.
+        $0.storedEnd <= hole.lowerBound && hole.lowerBound < $0.end
       })
-    else { return "waiting for a free connection" }
-    if let moment = segment.heldUntil {
-      let seconds = Int(((moment - now) / .seconds(1)).rounded(.up))
-      return "the server has asked for no request for \(max(0, seconds)) s"
+    else { return .requestLimit(count: segments.count, silence: silence) }
+    return reason(of: segment, at: hole.lowerBound)
+  }
+
+  /// Why a request has not brought the byte at `offset` yet.
+  private func reason(of segment: Segment, at offset: Int64) -> WaitReason {
+    if let moment = segment.heldUntil { return .held(moment - now) }
+    let time = now - segment.lastProgressAt
+    if segment.firstByteAt == nil {
+      switch segment.stage {
+      case .queued: return .slot(slotUse(for: segment))
+      case .connecting: return .connecting(time)
+      case .sent: break
+      }
     }
-    guard segment.isSent || segment.firstByteAt != nil else {
-      return "waiting for a free connection"
-    }
-    let before = hole.lowerBound - segment.position
-    if segment.isThrottled {
-      guard before > 0 else { return "held back by the rate limit" }
-      return "held back by the rate limit, \(before) bytes come before it"
-    }
-    let silent = Int((now - segment.lastProgressAt) / .seconds(1))
+    let before = max(0, offset - segment.position)
+    if segment.isThrottled { return .throttled(byteCountBefore: before) }
     let isHedged = segments.contains { $0.hedgeOf == segment.id }
-    let also = isHedged ? "; asked again over another connection" : ""
-    guard segment.firstByteAt != nil else {
-      return silent < 1 ? "request sent" : "request sent, no response for \(silent) s\(also)"
-    }
-    if now - segment.lastProgressAt >= Self.silence {
-      return "the server has sent nothing for \(silent) s\(also)"
-    }
-    return "downloading, \(before) bytes come before it"
+    guard segment.firstByteAt != nil else { return .unanswered(time, isHedged: isHedged) }
+    return time >= WaitReason.silence
+      ? .silent(time, isHedged: isHedged) : .arriving(byteCountBefore: before)
+  }
+
+  /// How long no request of the version has brought anything.
+  private var silence: Duration {
+    segments.filter(\.isSent).map { now - $0.lastProgressAt }.min() ?? .zero
+  }
+
+  private func slotUse(for segment: Segment) -> WaitReason.SlotUse {
+    WaitReason.SlotUse(
+      originUse(segment.mirror),
+      ownCount: segments.count { $0.stage != .queued && $0.mirror == segment.mirror }, now: now)
   }
 }

@@ -55,8 +55,8 @@ func loadSources(_ sources: [String], tree: Bool) throws(CommandFailure) -> Sour
   }
   var entries: [SourceEntry] = []
   var warnings: [SourceDiagnostic] = []
-  /// The source that gives each name, and each directory.
-  var owners: [PathKey: String] = [:]
+  /// The source that gives each name, with the URL, and each directory.
+  var owners: [PathKey: (source: String, url: RemoteURL)] = [:]
   var directories: [PathKey: String] = [:]
   for source in sources {
     let list: SourceList
@@ -73,16 +73,19 @@ func loadSources(_ sources: [String], tree: Bool) throws(CommandFailure) -> Sour
     let shown = Redaction.shown(source)
     for entry in list.entries {
       let key = PathKey(entry.path)
-      if let other = owners[key] ?? directories[key] {
+      if let other = owners[key]?.source ?? directories[key] {
+        let helpsTree = !tree && owners[key]?.url.hasOtherTreeName(than: entry.url) != false
         throw CommandFailure(
-          "'\(escapingControls(entry.path))' is a name in both \(other) and \(shown); use --tree, "
-            + "or out= in a list")
+          "'\(escapingControls(entry.path))' is a name in both \(other) and \(shown); "
+            + (helpsTree
+              ? "use --tree, or out= in a list"
+              : "write the URLs into a list, with an indented line out=NAME below one of them"))
       }
-      owners[key] = shown
+      owners[key] = (shown, entry.url)
       var parts = entry.path.split(separator: "/").dropLast()
       while !parts.isEmpty {
         let directory = PathKey(parts.joined(separator: "/"))
-        if let other = owners[directory] {
+        if let other = owners[directory]?.source {
           throw CommandFailure(
             "'\(escapingControls(directory.text))' of \(other) is a directory of \(shown); use "
               + "--tree, or out= in a list")

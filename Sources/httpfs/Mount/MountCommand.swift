@@ -232,7 +232,8 @@ struct MountCommand: ParsableCommand {
     printWarnings(of: list)
     let access = try Access(self.access, refusesReserved: true)
     let sources = mountSources(of: list, access)
-    let directory = try MountPoint.prepare(mountpoint)
+    let place = try MountPoint(mountpoint)
+    let directory = place.path
     let log = try LogDestination(file: logFile)
     let logger = log.logger(level: isDebugging ? .debug : isVerbose ? .info : logLevel.level)
     var settings = FileSettings(
@@ -284,6 +285,12 @@ struct MountCommand: ParsableCommand {
     } catch {
       urlCommand?.end()
       throw CommandFailure("\(error)")
+    }
+    if place.hidesFiles {
+      printToStandardError(
+        Journal.marked(
+          "httpfs: warning: '\(escapingControls(mountpoint))' is not empty; its files are hidden "
+            + "until you unmount", as: .warning))
     }
     let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
     let reload = ListReload(sources: self.sources, tree: self.tree, access: access)
@@ -337,7 +344,7 @@ struct MountCommand: ParsableCommand {
     guard checksSources, !isService, sources.allSatisfy({ $0.contains("://") }) else { return }
     let failures = tree.failures(within: Self.checkTimeout)
     let messages = failures.map { failure in
-      "\(failure.url.redacted): \(failure.error.reason)\(Self.advice(about: failure.error))"
+      "\(failure.url.redacted): \(failure.error.advisedReason)"
     }
     if sources.count == 1, !messages.isEmpty {
       throw CommandFailure(
@@ -346,17 +353,6 @@ struct MountCommand: ParsableCommand {
     for message in messages {
       printToStandardError(
         Journal.marked("httpfs: warning: \(escapingControls(message))", as: .warning))
-    }
-  }
-
-  private static func advice(about error: FileError) -> String {
-    switch error.code {
-    case .missing: "; check the URL"
-    case .denied: "; give credentials with --netrc or -H"
-    case .refused where error.reason.contains("TLS"):
-      "; name the server's certificate authority with --cacert FILE, or use --insecure"
-    case .unreachable: "; check the host name, the port and the network"
-    default: ""
     }
   }
 

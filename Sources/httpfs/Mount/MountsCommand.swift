@@ -31,16 +31,13 @@ struct MountsCommand: ParsableCommand {
   }
 
   private func text(_ rows: [Row]) -> String {
-    let width = rows.map(\.mountpoint.count).max() ?? 0
-    let sourceWidth = rows.map(\.source.count).max() ?? 0
-    return rows.map { row in
-      padded(row.mountpoint, width) + "  " + padded(row.source, sourceWidth)
+    let cells = rows.map { (escapingControls($0.mountpoint), escapingControls($0.source)) }
+    let width = cells.map { displayWidth($0.0) }.max() ?? 0
+    let sourceWidth = cells.map { displayWidth($0.1) }.max() ?? 0
+    return zip(rows, cells).map { row, cells in
+      padded(cells.0, to: width) + "  " + padded(cells.1, to: sourceWidth)
         + "  \(row.state.rawValue)\n"
     }.joined()
-  }
-
-  private func padded(_ text: String, _ width: Int) -> String {
-    escapingControls(text) + String(repeating: " ", count: max(0, width - text.count))
   }
 
   private enum Key: String, CodingKey { case mounts, mountpoint, source, state }

@@ -1,10 +1,11 @@
-/// Options of curl, wget and aria2 that `httpfs get` understands, because people have them in their
-/// fingers.
+/// Options of curl, wget and aria2 that `httpfs get` understands, and the ways in which other
+/// programs are asked for their version, because people have them in their fingers.
 ///
 /// They are replaced before the command line is parsed, so that help shows one name for each thing.
 enum FamiliarOptions {
   /// `words` with the familiar options replaced or, if `get` does so anyway, dropped.
   static func replaced(_ words: [String]) -> [String] {
+    if words == ["-V"] || words == ["version"] { return ["--version"] }
     guard words.first == "get" else { return words }
     var result: [String] = []
     var rest = words[...]

@@ -344,10 +344,12 @@ struct GetCommand: ParsableCommand {
       if seen.insert(PathKey(path)).inserted { continue }
       // The user has not chosen the names of listings.
       guard entries[index].isListed else {
+        let other = entries[..<index].first { PathKey($0.path) == PathKey(path) }
+        let url = entries[index].source.url
+        let helpsTree = !tree && other?.source.url.hasOtherTreeName(than: url) == true
         throw CommandFailure(
-          "two files of the name '\(path)'; "
-            + (tree ? "" : "use --tree, or ")
-            + "give one another name in a list, with out= below its URL")
+          "two files of the name '\(path)'; " + (helpsTree ? "use --tree, or " : "")
+            + "give one another name in a list, with an indented line out=NAME below its URL")
       }
       entries[index].failure = .isDuplicate
     }

@@ -16,6 +16,7 @@ struct MountStatusFile: Decodable {
     let lastError: String?
     let validator: String?
     let waitingReads: [WaitingRead]
+    let waitingOpen: WaitingOpen?
     let passthrough: Bool
     let damagedByteCount: Int64
     let pinned: Bool
@@ -32,6 +33,7 @@ struct MountStatusFile: Decodable {
       case fetchedByteCount = "fetched_bytes"
       case lastError = "last_error"
       case waitingReads = "waiting_reads"
+      case waitingOpen = "waiting_open"
     }
   }
 
@@ -54,11 +56,34 @@ struct MountStatusFile: Decodable {
     }
   }
 
+  struct WaitingOpen: Decodable {
+    let waitedSeconds: Double
+    let reason: String
+
+    enum CodingKeys: String, CodingKey {
+      case reason
+      case waitedSeconds = "waited_seconds"
+    }
+  }
+
+  struct FailedListing: Decodable {
+    let directory: String
+    let url: String
+    let reason: String
+    let showsEarlierNames: Bool
+
+    enum CodingKeys: String, CodingKey {
+      case directory, url, reason
+      case showsEarlierNames = "shows_earlier_names"
+    }
+  }
+
   let version: Int
   let mountpoint: String
   let uptimeSeconds: Double
   let rateLimit: Int64?
   let kernel: Kernel
+  let failedListings: [FailedListing]
   let files: [File]
 
   struct Kernel: Decodable {
@@ -73,5 +98,6 @@ struct MountStatusFile: Decodable {
     case version, mountpoint, kernel, files
     case uptimeSeconds = "uptime_seconds"
     case rateLimit = "rate_limit_bytes_per_second"
+    case failedListings = "failed_listings"
   }
 }

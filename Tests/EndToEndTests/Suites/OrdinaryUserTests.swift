@@ -93,8 +93,38 @@ extension RealMounts {
           try Products.httpfs, "mount", "--cache-dir", "\(home)/cache", list, "\(home)/mnt",
         ])
       #expect(result.ending == .exited(1))
-      #expect(result.error.hasPrefix("httpfs: this user may not open /dev/fuse"), "\(result.error)")
+      // The reason comes before the remedy.
+      #expect(
+        result.error.hasPrefix(
+          "httpfs: this user may not open /dev/fuse (Permission denied); let root run "),
+        "\(result.error)")
       #expect(result.error.split(separator: "\n").count == 1)
+    }
+
+    @Test func `a mount that fusermount3 refuses names its reason in the one line of the failure`()
+      throws
+    {
+      let sandbox = try Sandbox()
+      let home = try home(sandbox)
+      // Without `user_allow_other`, whatever this machine allows.
+      let settings = try sandbox.write("", to: "fuse.conf")
+      let device = sandbox.path("fuse-device")
+      try shell("mknod -m 666 \(quoted(device)) c 10 229")
+      let script =
+        "mount --bind \(quoted(device)) /dev/fuse && "
+        + "mount --bind \(quoted(settings)) /etc/fuse.conf && exec \"$@\""
+      let list = try sandbox.write("http://127.0.0.1:9/a\n", to: "user-urls.txt")
+      let result = try run(
+        MountNamespace.launcher(script: script) + Self.asUser + [
+          try Products.httpfs, "mount", "--allow-other", "--cache-dir", "\(home)/cache", list,
+          "\(home)/mnt",
+        ])
+      #expect(result.ending == .exited(1))
+      #expect(
+        result.error.hasPrefix("httpfs: cannot mount at '\(home)/mnt': fusermount3: option "),
+        "\(result.error)")
+      #expect(result.error.contains("user_allow_other"), "\(result.error)")
+      #expect(result.error.split(separator: "\n").count == 1, "\(result.error)")
     }
 
     @Test func `a cache directory that the user cannot write is refused`() throws {

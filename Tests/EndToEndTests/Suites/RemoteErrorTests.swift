@@ -64,7 +64,7 @@ extension RealMounts {
       let mount = try sandbox.mount(urls: [nginx.url("nothere.bin")])
       let result = try run(["stat", mount.path("nothere.bin")], within: .seconds(15))
       #expect(result.error.contains("No such file"), "\(result.error)")
-      #expect(try mount.status(of: "nothere.bin").lastError == "HTTP 404")
+      #expect(try mount.status(of: "nothere.bin").lastError == "HTTP 404 Not Found; check the URL")
       #expect(try nginx.takeRequests().count == 1)
     }
 

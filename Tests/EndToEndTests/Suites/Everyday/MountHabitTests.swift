@@ -115,6 +115,9 @@ extension RealMounts {
       let clash = try home.run("mount", url, url + "&x=1", try home.sandbox.makeDirectory("n"))
       #expect(clash.ending == .exited(1))
       #expect(clash.error.contains("'b.bin' is a name in both"), "\(clash.error)")
+      // Only the query differs, so --tree would not help.
+      #expect(clash.error.contains("out=NAME"), "\(clash.error)")
+      #expect(!clash.error.contains("--tree"), "\(clash.error)")
     }
 
     @Test func `a URL that cannot work is refused with the reason and what to do`() throws {
@@ -124,7 +127,7 @@ extension RealMounts {
       let missing = origin.fileURL("nothing")
       let result = try home.run("mount", "--daemon", missing, place)
       #expect(result.ending == .exited(1))
-      #expect(result.error.contains("HTTP 404; check the URL"), "\(result.error)")
+      #expect(result.error.contains("HTTP 404 Not Found; check the URL"), "\(result.error)")
       let refused = try home.run("mount", "--daemon", "http://127.0.0.1:9/a.bin", place)
       #expect(refused.ending == .exited(1))
       #expect(refused.error.contains("connection refused"), "\(refused.error)")
@@ -174,7 +177,8 @@ extension RealMounts {
       (["mount", "--cach-dir", "x", "a", "b"], "'--cache-dir'"),
       (["get", "--limit-rate", "1M", "http://h/a"], "'--rate-limit'"),
       (["get", "--conections", "1", "http://h/a"], "'--connections'"),
-      (["moutn", "a", "b"], "'mount'"),
+      (["moutn", "a", "b"], "'mount'"), (["ls"], "'mounts' or 'list'"),
+      (["ls", "remote"], "'mounts' or 'list'"), (["download", "http://h/a"], "'get'"),
     ])
     func `a near miss gets the right word, in one style of message`(
       words: [String], suggestion: String
@@ -184,6 +188,45 @@ extension RealMounts {
       #expect(result.error.hasPrefix("httpfs: Unknown "), "\(result.error)")
       let first = result.error.split(separator: "\n").first
       #expect(first?.contains(suggestion) == true, "\(result.error)")
+    }
+
+    @Test(arguments: ["--version", "-V", "version"])
+    func `the version is printed for each way to ask for it`(word: String) throws {
+      let result = try Home().run(word)
+      #expect(result.succeeded, "\(result.error)")
+      #expect(result.output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil, "\(result.output)")
+    }
+
+    @Test func `a mount over files says that it hides them, and a repaired mount does not`() throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let place = try home.sandbox.makeDirectory("m")
+      try home.sandbox.write("mine\n", to: "m/notes.txt")
+      let words = ["mount", "--daemon", origin.url("a.bin", length: 1000, seed: 1), place]
+      defer { _ = try? home.run("unmount", "--lazy", place) }
+      let first = try home.run(words, within: .seconds(60))
+      #expect(first.succeeded)
+      #expect(
+        first.error
+          == "httpfs: warning: '\(place)' is not empty; its files are hidden until you unmount\n")
+      #expect(access("\(place)/notes.txt", F_OK) != 0)
+
+      let json = try JSONSerialization.jsonObject(
+        with: Data(home.run("cache", "ls", "--json").output.utf8))
+      let caches = try #require((json as? [String: Any])?["caches"] as? [[String: Any]])
+      let process = try #require(caches.compactMap { $0["in_use_by"] as? Int }.first)
+      kill(pid_t(process), SIGKILL)
+      let isDead = Deadline(after: .seconds(20)).wait {
+        access(place, F_OK) != 0 && errno == ENOTCONN
+      }
+      #expect(isDead)
+      let second = try home.run(words, within: .seconds(60))
+      #expect(second.succeeded, "\(second.error)")
+      #expect(second.error.isEmpty, "\(second.error)")
+      #expect(try digest(of: "\(place)/a.bin") == Digest.ofContent(seed: 1, byteCount: 1000))
+      #expect(try home.run("unmount", place).succeeded)
+      #expect(access("\(place)/notes.txt", F_OK) == 0)
     }
 
     @Test func `no part of a cache's name comes from a password or a query`() throws {

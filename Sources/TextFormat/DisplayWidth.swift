@@ -1,5 +1,3 @@
-import TextFormat
-
 /// How many columns of a terminal the text takes at most.
 ///
 /// Terminals disagree about sequences that join to one emoji. Each part is counted, because a line
