@@ -73,6 +73,20 @@ extension RealMounts {
       #expect(piped.ending == .exited(3))
     }
 
+    @Test func `a server that stalls again and again is given up, whatever little it sends`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      // Each response stalls half way through the rest.
+      let url = origin.url("a.bin", length: 1 << 20, seed: 5, query: "fault=stall")
+      let result = try work.get("-x", "1", "--timeout", "1s", "--retries", "1", url)
+      #expect(result.ending == .exited(2), "\(result.error)")
+      // The bytes are not lost.
+      try origin.post(["match": "*", "parameters": ["fault": NSNull()]])
+      #expect(try work.get(url).succeeded)
+      #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 5, byteCount: 1 << 20))
+    }
+
     @Test func `--max-time ends a command that would go on`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
