@@ -337,7 +337,7 @@ struct MountCommand: ParsableCommand {
     guard checksSources, !isService, sources.allSatisfy({ $0.contains("://") }) else { return }
     let failures = tree.failures(within: Self.checkTimeout)
     let messages = failures.map { failure in
-      "\(failure.url.redacted): \(failure.error.reason)\(Self.advice(about: failure.error))"
+      "\(failure.url.redacted): \(failure.error.reason)\(Remedy.ending(Remedy(failure.error)))"
     }
     if sources.count == 1, !messages.isEmpty {
       throw CommandFailure(
@@ -346,17 +346,6 @@ struct MountCommand: ParsableCommand {
     for message in messages {
       printToStandardError(
         Journal.marked("httpfs: warning: \(escapingControls(message))", as: .warning))
-    }
-  }
-
-  private static func advice(about error: FileError) -> String {
-    switch error.code {
-    case .missing: "; check the URL"
-    case .denied: "; give credentials with --netrc or -H"
-    case .refused where error.reason.contains("TLS"):
-      "; name the server's certificate authority with --cacert FILE, or use --insecure"
-    case .unreachable: "; check the host name, the port and the network"
-    default: ""
     }
   }
 

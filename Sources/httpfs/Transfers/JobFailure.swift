@@ -16,7 +16,7 @@ struct JobFailure: Error, Sendable {
 
   /// The failure of a request for a directory listing.
   init(_ error: TransferError) {
-    self.init(error.code, error.reason)
+    self.init(error.code, error.reason + Remedy.ending(Remedy(error)))
     status = error.status
   }
 

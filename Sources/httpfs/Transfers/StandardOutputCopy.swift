@@ -83,7 +83,8 @@ final class StandardOutputCopy: Sendable {
       }
       return .success(())
     } catch {
-      return .failure(CommandFailure("\(url): \(error)").ending(with: TransferExit(error)))
+      let message = "\(url): \(error)\(Remedy.ending(Remedy(error)))"
+      return .failure(CommandFailure(message).ending(with: TransferExit(error)))
     }
   }
 }
