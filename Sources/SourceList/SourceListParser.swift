@@ -8,6 +8,7 @@ package struct SourceListParser {
   private let tree: Bool
   private let rules: PathRules
   private let listings: ListingRule
+  private let naming: NamingRule
 
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
@@ -39,12 +40,14 @@ package struct SourceListParser {
   private var context = Context.start
 
   package init(
-    sourceName: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never
+    sourceName: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never,
+    naming: NamingRule = .byURL
   ) {
     self.sourceName = sourceName
     self.tree = tree
     self.rules = rules
     self.listings = listings
+    self.naming = naming
   }
 
   // MARK: Splitting lines
@@ -255,18 +258,21 @@ package struct SourceListParser {
     context = .skipping
     let path: String
     do {
-      path = try pending.path(tree: tree, rules: rules)
+      path = try pending.path(tree: tree, rules: rules, naming: naming)
     } catch {
       return fail(line: pending.nameLine, error.message(suggestsTree: !tree))
     }
-    if let other = paths.insert(path, line: pending.line) {
+    var entry = pending.entry(path: path)
+    entry.asksForName = pending.asksForName(naming)
+    // The server may give another name.
+    if !entry.asksForName, let other = paths.insert(path, line: pending.line) {
       return fail(
         line: pending.line,
         "the name '\(path)' is already used in line \(other); give one of the two another name"
           + " with out=" + (tree ? "" : " or use --tree"))
     }
     if pending.isDirectory { listingPaths.insert(PathKey(path)) }
-    entries.append(pending.entry(path: path))
+    entries.append(entry)
   }
 
   // MARK: Results
