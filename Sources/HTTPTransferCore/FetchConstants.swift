@@ -1,5 +1,13 @@
 /// Constants that apply to mounted files and downloads alike.
 package enum FetchConstants {
+  /// How many stored bytes end a series of failures in a download of `byteCount` bytes.
+  ///
+  /// If one byte were enough, a server that stalls after some bytes each time could keep a download
+  /// waiting for hours.
+  package static func progressByteCount(of byteCount: Int64) -> Int64 {
+    max(1, min(64 << 10, byteCount / 100))
+  }
+
   /// How long the network may be down before the operation on a file fails.
   package static let disconnectionTimeout = Duration.seconds(60)
 

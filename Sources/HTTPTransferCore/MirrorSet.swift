@@ -322,10 +322,14 @@ package struct MirrorSet: Sendable {
   }
 
   /// Records that a server has answered, or sent wanted bytes.
-  package mutating func answered(_ index: Int) {
+  ///
+  /// - Parameters:
+  ///   - index: the server.
+  ///   - endsFailures: whether its next failure is the first in a row.
+  package mutating func answered(_ index: Int, endsFailures: Bool = true) {
     mirrors[index].failure = nil
     mirrors[index].restsUntil = nil
-    mirrors[index].failureCount = 0
+    if endsFailures { mirrors[index].failureCount = 0 }
     mirrors[index].hasDenied = false
   }
 

@@ -72,18 +72,15 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   package var description: String { reason }
 
   /// The reason, and what to do about it.
-  package var advisedReason: String { reason + (advice.map { "; \($0)" } ?? "") }
+  package var advisedReason: String { reason + FailureRemedy.ending(remedy) }
 
   /// What the user can do about it; nil if the reason says it, or only time helps.
-  private var advice: String? {
+  private var remedy: FailureRemedy? {
     switch code {
-    case .missing: "check the URL"
-    case .denied where reason.contains("proxy"):
-      "give the proxy's with --proxy http://user:password@HOST:PORT"
-    case .denied: "give credentials with --netrc or -H"
-    case .refused where isOfCertificate:
-      "name the server's certificate authority with --cacert FILE, or use --insecure"
-    case .unreachable: "check the host name, the port and the network"
+    case .missing: .url
+    case .denied: reason.contains("proxy") ? .proxyCredentials : .credentials
+    case .refused where isOfCertificate: .authority
+    case .unreachable: .network
     default: nil
     }
   }

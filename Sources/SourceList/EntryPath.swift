@@ -87,6 +87,18 @@ enum EntryPath {
     return path
   }
 
+  /// The path for a URL whose server is asked for the name: as long as it has not answered, that
+  /// of ``derived(from:directory:tree:)``; with an empty last name if the URL has none.
+  static func provisional(from url: RemoteURL, directory: String?) throws(Problem) -> String {
+    do throws(Problem) {
+      return try derived(from: url, directory: directory, tree: false)
+    } catch {
+      guard error == .noNameInURL else { throw error }
+      let path = try explicit(out: "_", directory: directory, rules: .mount)
+      return String(Substring(path.utf8.dropLast()))
+    }
+  }
+
   /// The host and the complete path of a URL.
   private static func treePath(of url: RemoteURL) throws(Problem) -> String {
     // The port is kept: two ports of one host are two origins.

@@ -64,8 +64,16 @@ struct PendingEntry {
   /// Whether the options read so far leave it a directory listing.
   var isDirectory: Bool { isListing || listing != nil && out == nil }
 
+  /// Whether the server is asked for the name.
+  func asksForName(_ naming: NamingRule) -> Bool {
+    out == nil && !isDirectory && naming.asks(about: url)
+  }
+
   /// The path in the mount.
-  func path(tree: Bool, rules: PathRules) throws(EntryPath.Problem) -> String {
+  func path(
+    tree: Bool, rules: PathRules, naming: NamingRule
+  ) throws(EntryPath.Problem) -> String {
+    if asksForName(naming) { return try EntryPath.provisional(from: url, directory: directory) }
     if isDirectory, let listing {
       return try EntryPath.listing(of: listing, out: out, directory: directory, tree: tree)
     }

@@ -39,6 +39,9 @@ package struct SourceEntry: Sendable, Equatable {
   /// Whether the URL is that of a directory listing; its path ends in `/` then.
   package var isListing: Bool
 
+  /// Whether the server is asked for the last name of the path, which is empty if the URL has none.
+  package var asksForName = false
+
   package init(
     path: String, url: RemoteURL, mirrors: [RemoteURL] = [], headers: [HeaderField] = [],
     checksum: Checksum? = nil, line: Int = 0, isListing: Bool = false

@@ -8,6 +8,7 @@ package struct SourceListParser {
   private let tree: Bool
   private let rules: PathRules
   private let listings: ListingRule
+  private let naming: NamingRule
 
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
@@ -39,12 +40,14 @@ package struct SourceListParser {
   private var context = Context.start
 
   package init(
-    sourceName: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never
+    sourceName: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never,
+    naming: NamingRule = .byURL
   ) {
     self.sourceName = sourceName
     self.tree = tree
     self.rules = rules
     self.listings = listings
+    self.naming = naming
   }
 
   // MARK: Splitting lines
@@ -255,12 +258,14 @@ package struct SourceListParser {
     context = .skipping
     let path: String
     do {
-      path = try pending.path(tree: tree, rules: rules)
+      path = try pending.path(tree: tree, rules: rules, naming: naming)
     } catch {
       return fail(line: pending.nameLine, error.message(suggestsTree: !tree))
     }
-    let entry = pending.entry(path: path)
-    if let other = paths.insert(path, line: pending.line) {
+    var entry = pending.entry(path: path)
+    entry.asksForName = pending.asksForName(naming)
+    // The server may give another name.
+    if !entry.asksForName, let other = paths.insert(path, line: pending.line) {
       let earlier = entries.first { $0.line == other }
       let helpsTree = !tree && earlier?.url.hasOtherTreeName(than: entry.url) == true
       return fail(

@@ -13,14 +13,16 @@ package enum SourceListReader {
   ///   - rules: The paths that `out=` and `dir=` may have.
   ///   - listings: Which URLs that end in `/` are directory listings. The others are files, which
   ///     need a name.
+  ///   - naming: Whether servers are asked for names. The caller asks them, and looks for equal
+  ///     names then.
   /// - Returns: The checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
   package static func parse(
     _ bytes: [UInt8], sourceName: String, tree: Bool = false, rules: PathRules = .mount,
-    listings: ListingRule = .never
+    listings: ListingRule = .never, naming: NamingRule = .byURL
   ) throws(SourceListError) -> SourceList {
     var parser = SourceListParser(
-      sourceName: sourceName, tree: tree, rules: rules, listings: listings)
+      sourceName: sourceName, tree: tree, rules: rules, listings: listings, naming: naming)
     if GzipInflater.isGzip(bytes) {
       // The part of a Metalink read so far; nil for a list, and before the first byte.
       var metalink: [UInt8]?
@@ -60,7 +62,7 @@ package enum SourceListReader {
   ///
   /// - Throws: ``SourceListError`` if the URL is malformed or gives the file no usable name.
   package static func single(
-    url: String, tree: Bool = false, listings: ListingRule = .never
+    url: String, tree: Bool = false, listings: ListingRule = .never, naming: NamingRule = .byURL
   ) throws(SourceListError) -> SourceList {
     do {
       let remote = try RemoteURL(url)
@@ -70,8 +72,14 @@ package enum SourceListReader {
         let entry = SourceEntry(path: path, url: listing, isListing: true)
         return SourceList(entries: [entry], warnings: [])
       }
-      let path = try EntryPath.derived(from: remote, directory: nil, tree: tree)
-      return SourceList(entries: [SourceEntry(path: path, url: remote)], warnings: [])
+      let asks = naming.asks(about: remote)
+      let path =
+        asks
+        ? try EntryPath.provisional(from: remote, directory: nil)
+        : try EntryPath.derived(from: remote, directory: nil, tree: tree)
+      var entry = SourceEntry(path: path, url: remote)
+      entry.asksForName = asks
+      return SourceList(entries: [entry], warnings: [])
     } catch {
       let message =
         switch error {

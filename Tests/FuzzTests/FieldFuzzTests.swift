@@ -1,6 +1,7 @@
 import Glibc
 import HTTPTransferCore
 import SeededRandom
+import SourceList
 import Testing
 
 /// Fields of responses, one at a time: the parsed value matches the field.
@@ -54,6 +55,29 @@ import Testing
         return .broken("\(text.debugDescription) is \(seconds), not \(expected)")
       }
       return .accepted
+    }
+  }
+
+  @Test("A file name that a server suggests is safe in every directory")
+  func suggestedNames() {
+    let campaign = FuzzCampaign(name: "suggested names", count: 100_000)
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.01) { generator in
+      let field = mutatedBytes(
+        generator.pick([
+          "attachment; filename=a.bin", "inline; filename=\"../..\\\\a\\\" b.bin\"; x=y",
+          "attachment; filename*=UTF-8''%e2%80%ae%2F.%2e%2F-a%20%01.pdf; filename=.b",
+          "attachment; filename*=iso-8859-1'en'%e9%9b.pdf", "filename=\".\u{202E}\u{2028}a\"",
+          "attachment; filename=\"..\"", "attachment; filename",
+        ]),
+        using: &generator, most: 6)
+      guard let text = ContentDisposition(field: field).fileName,
+        let name = SuggestedName.safe(text)
+      else { return .refused }
+      let isSafe =
+        EntryName.isAllowed(name, atRoot: true)
+        && name.utf8.first != UInt8(ascii: ".") && name.utf8.first != UInt8(ascii: "-")
+        && !name.unicodeScalars.contains { $0.properties.isBidiControl || $0 == "\\" }
+      return isSafe ? .accepted : .broken("\(field) is \(name.debugDescription)")
     }
   }
 

@@ -89,6 +89,27 @@ extension TransferTests {
       #expect(run.error?.reason.contains("other mirrors") == true)
     }
 
+    @Test("Servers that break off after some bytes each time are given up", arguments: [1, 2])
+    func breakingOffAgainAndAgain(count: Int) async throws {
+      var file = ServedFile(byteCount: 4 << 20)
+      // Some hundred such answers would bring the whole file.
+      file.heldAfter = 8 << 10
+      let held = file
+      let servers = try (0..<count).map { _ in
+        try ScriptedServer { request in
+          held.answer(request).dropLast() + [.pause(milliseconds: 5), .reset]
+        }
+      }
+      defer { for server in servers { server.stop() } }
+      var request = try request(servers.map { $0.url("/a") })
+      request.connections = .exactly(1)
+      request.retries = 2
+      let run = await client.run(request)
+      #expect(run.error?.code == .connectionLost)
+      // A single server is asked for the whole first; the ranges that follow count anew.
+      #expect(servers.reduce(0) { $0 + $1.requests.count } <= 4 * count)
+    }
+
     @Test("What one mirror has brought is kept when another one goes on")
     func cut() async throws {
       let file = ServedFile(byteCount: 4 << 20)

@@ -203,20 +203,6 @@ import Testing
     #expect(again?.end == 1000)
   }
 
-  @Test func `failures count anew once a byte has come`() {
-    var table = SegmentTable(range: nil, connections: .exactly(1))
-    let segment = table.add(0..<1000, isWhole: false)
-    table.setLength(1000)
-    var counts: [Int] = []
-    for _ in 1...3 {
-      counts.append(table.fail(segment.id))
-      _ = table.retry(segment.id)
-    }
-    table.store(segment.id, 0..<1, now: .now)
-    counts.append(table.fail(segment.id))
-    #expect(counts == [1, 2, 3, 1])
-  }
-
   @Test func `a range beyond the end ends at the end`() {
     var table = SegmentTable(range: 500..<2000, connections: .adaptive(upTo: 4))
     let segment = table.add(table.firstRange, isWhole: false)
@@ -450,6 +436,31 @@ import Testing
     let second = table.plan(except: ExtentSet(pieces), now: now)
     #expect(second.count == 3)
     #expect(table.segments.count == 4)
+  }
+
+  @Test(arguments: [(100 << 20, 64 << 10), (1 << 20, (1 << 20) / 100), (50, 1)])
+  func `failures are consecutive until 64 KiB or one percent of the download has come`(
+    length: Int, enough: Int
+  ) throws {
+    var table = SegmentTable(range: nil, connections: .exactly(1))
+    table.setLength(Int64(length))
+    let id = table.add(0..<Int64(length), isWhole: false).id
+    #expect(table.fail(id) == 1)
+    var position = Int64(0)
+    func store(_ byteCount: Int) {
+      table.store(id, position..<(position + Int64(byteCount)), now: .now)
+      position += Int64(byteCount)
+    }
+    _ = table.retry(id)
+    store(enough - 1)
+    #expect(table.fail(id) == 2)
+    _ = table.retry(id)
+    // What came before counts.
+    store(1)
+    #expect(table.fail(id) == 1)
+    _ = table.retry(id)
+    if enough > 1 { store(1) }
+    #expect(table.fail(id) == 2)
   }
 
   @Test func `a piece that was wrong has a request of its own, and the others leave it out`() throws

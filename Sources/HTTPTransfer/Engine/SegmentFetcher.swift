@@ -362,7 +362,8 @@ final class SegmentFetcher: @unchecked Sendable {
     let added = table.stored(id, range, runs: runs, kept: kept, now: .now)
     allowance.recordConnection()
     if added > 0 { monitor.emit(.received(byteCount: added)) }
-    servers.recordStored(from: mirror, rate: table[id]?.rate(now: .now))
+    servers.recordStored(
+      added, enough: table.progressByteCount, from: mirror, rate: table[id]?.rate(now: .now))
     if pieces.isActive {
       for run in kept { pieces.recordArrival(of: run, from: mirror, by: carrier) }
     }

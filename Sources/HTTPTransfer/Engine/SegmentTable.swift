@@ -16,8 +16,10 @@ package struct SegmentTable: Sendable {
     /// The end of the stored bytes.
     package var storedEnd: Int64
     package var end: Int64
-    /// The number of consecutive failures without a stored byte.
-    package var failureCount = 0
+    /// The number of failures without progress between them.
+    package private(set) var failureCount = 0
+    /// The bytes that were stored since the last reset of ``failureCount``.
+    private var progressByteCount: Int64 = 0
     /// Whether no exchange is in flight for it: it failed and waits for a retry.
     package var isWaiting = false
     package var firstByteAt: ContinuousClock.Instant?
@@ -53,6 +55,16 @@ package struct SegmentTable: Sendable {
       else { return }
       progressPosition = position
       lastProgressAt = now
+    }
+
+    fileprivate mutating func recordFailure() { failureCount += 1 }
+
+    /// Records stored bytes, of which `enough` end a series of failures.
+    fileprivate mutating func recordStored(_ byteCount: Int64, enough: Int64) {
+      progressByteCount += byteCount
+      guard progressByteCount >= enough else { return }
+      progressByteCount = 0
+      failureCount = 0
     }
 
     /// Starts a new request for it at `start`.
@@ -136,6 +148,11 @@ package struct SegmentTable: Sendable {
   /// The number of wanted bytes that are present.
   package var presentByteCount: Int64 {
     target.byteCount - extents.holes(in: target).reduce(0) { $0 + $1.byteCount }
+  }
+
+  /// How many stored bytes end a series of failures.
+  package var progressByteCount: Int64 {
+    FetchConstants.progressByteCount(of: target.byteCount)
   }
 
   /// Takes over the bytes that an earlier run has stored.
@@ -345,7 +362,7 @@ package struct SegmentTable: Sendable {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return added }
     segments[index].storedEnd = max(
       segments[index].storedEnd, range.clamped(to: target).upperBound)
-    if added > 0 { segments[index].failureCount = 0 }
+    segments[index].recordStored(added, enough: progressByteCount)
     if let rate = segments[index].rate(now: now) {
       connectionRate.average(in: rate)
     }
@@ -380,7 +397,7 @@ package struct SegmentTable: Sendable {
   @discardableResult
   package mutating func fail(_ id: Int, isCounted: Bool = true) -> Int {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return 0 }
-    if isCounted { segments[index].failureCount += 1 }
+    if isCounted { segments[index].recordFailure() }
     // Its hedge continues as an ordinary segment, and fetches the rest of the range from its start
     // on.
     if let hedge = segments.firstIndex(where: { $0.hedgeOf == id }) {

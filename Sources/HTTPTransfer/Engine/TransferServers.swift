@@ -11,6 +11,8 @@ struct TransferServers: Sendable {
   var locations: TransferLocations
   /// The servers that brought the present bytes.
   private var fileChecksum = FileChecksum()
+  /// The bytes of each server that were stored since its last series of failures ended.
+  private var progressByteCounts: [Int: Int64] = [:]
 
   init(_ request: Request, trust: MirrorSet.Trust) {
     let isSigned = request.signer != nil && request.method == .get
@@ -52,11 +54,21 @@ struct TransferServers: Sendable {
   /// Records that an earlier run stored bytes of unknown servers.
   mutating func recordEarlierBytes() { fileChecksum.hasEarlierBytes = true }
 
-  /// Records that bytes of a server were stored, at `rate` bytes per second, if known.
-  mutating func recordStored(from mirror: Int, rate: Double?) {
+  /// Records that bytes of a server were stored.
+  ///
+  /// - Parameters:
+  ///   - byteCount: how many of them were absent.
+  ///   - enough: how many end a series of failures.
+  ///   - mirror: the server.
+  ///   - rate: their speed in bytes per second; nil if unknown.
+  mutating func recordStored(
+    _ byteCount: Int64, enough: Int64, from mirror: Int, rate: Double?
+  ) {
     guard mirrors.count > 1 else { return }
     fileChecksum.recordStored(from: mirror)
-    mirrors.answered(mirror)
+    let progress = progressByteCounts[mirror, default: 0] + byteCount
+    progressByteCounts[mirror] = progress < enough ? progress : 0
+    mirrors.answered(mirror, endsFailures: progress >= enough)
     mirrors.measured(mirror, bytesPerSecond: rate)
   }
 

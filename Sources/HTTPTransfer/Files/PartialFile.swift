@@ -28,6 +28,8 @@ final class PartialFile: @unchecked Sendable {
   private let key: CacheKey
   private let source: String
   private var data: Descriptor?
+  /// Whether this run has created the file of the bytes.
+  private var isNew = false
   private var record: Descriptor?
   /// The record while it is not written: that of a small file, which may be complete before an
   /// interruption.
@@ -226,8 +228,10 @@ final class PartialFile: @unchecked Sendable {
       let opened: Descriptor
       do throws(ErrorNumber) {
         opened = try SystemCalls.createFile(location.partName, in: directory)
+        isNew = true
       } catch {
         guard error.rawValue == EEXIST else { throw error }
+        isNew = false
         guard let found = try existingData() else { continue }
         opened = found
       }
@@ -403,8 +407,16 @@ final class PartialFile: @unchecked Sendable {
   }
 
   /// Closes the files; the stored bytes can be resumed.
+  ///
+  /// If this run has created the files and stored nothing, it removes them.
   func release() {
     if hasSyncFailed { discardUncommitted() }
+    if isNew, let data, (try? SystemCalls.status(data.rawValue).byteCount) == 0,
+      (try? isCurrent(data)) == true
+    {
+      isNew = false
+      return remove()
+    }
     // If this fails, the bytes are fetched again.
     try? writeRecord()
     unwritten = nil

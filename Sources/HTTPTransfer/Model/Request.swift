@@ -58,6 +58,9 @@ public struct Request: Sendable {
   /// How many transient failures in a row each segment may have before the transfer fails; nil for
   /// half of ``Connections/maximum``.
   ///
+  /// A failure is the first in a row after 64 KiB of its segment were stored, or 1 % of the
+  /// download if that is less.
+  ///
   /// A `POST` is sent again only if it certainly has not reached the server.
   public var retries: Int?
 

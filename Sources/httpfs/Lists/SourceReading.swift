@@ -12,14 +12,17 @@ import TextFormat
 ///   - tree: whether names keep host and path.
 ///   - rules: the paths that the list may give.
 ///   - listings: which URLs that end in `/` are directory listings.
+///   - naming: whether the caller asks servers for names.
 /// - Returns: the list.
 /// - Throws: ``CommandFailure`` with all errors, one line each.
 func loadSource(
-  _ source: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never
+  _ source: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never,
+  naming: NamingRule = .byURL
 ) throws(CommandFailure) -> SourceList {
   do {
     if source.contains("://") {
-      return try SourceListReader.single(url: source, tree: tree, listings: listings)
+      return try SourceListReader.single(
+        url: source, tree: tree, listings: listings, naming: naming)
     }
     let isStandardInput = source == "-"
     let bytes: [UInt8]
@@ -33,7 +36,7 @@ func loadSource(
     }
     return try SourceListReader.parse(
       bytes, sourceName: isStandardInput ? "standard input" : Redaction.shown(source), tree: tree,
-      rules: rules, listings: listings)
+      rules: rules, listings: listings, naming: naming)
   } catch let failure as CommandFailure {
     throw failure
   } catch let error as SourceListError {

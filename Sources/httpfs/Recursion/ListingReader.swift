@@ -47,7 +47,8 @@ struct ListingReader {
     }
     var running: [Int: Transfer] = [:]
     var excess: CommandFailure?
-    var output = TransferOutput.ofListings(json: options.json, quiet: options.quiet)
+    var output = TransferOutput.ofQuestions(
+      "reading directory listings", json: options.json, quiet: options.quiet)
     let outcome = TransferRun(queue: queue, isUpload: false, timeLimit: timeLimit).run(
       jobs, output: &output,
       onChange: { _, _ in

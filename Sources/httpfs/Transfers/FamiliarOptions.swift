@@ -8,7 +8,7 @@ enum FamiliarOptions {
     if words == ["-V"] || words == ["version"] { return ["--version"] }
     guard words.first == "get" else { return words }
     var result: [String] = []
-    var rest = words[...]
+    var rest = words.flatMap(separated)[...]
     while let word = rest.popFirst() {
       switch word {
       case "--": return result + [word] + rest
@@ -20,6 +20,7 @@ enum FamiliarOptions {
       case "-nc", "--no-clobber": result.append("--skip-existing")
       case "-s", "--silent": result.append("--quiet")
       case "-k": result.append("--insecure")
+      case "-J", "--remote-header-name": result.append("--content-disposition")
       case "-P", "-d", "--dir", "--directory-prefix":
         guard let directory = rest.popFirst() else { return result + [word] }
         result += ["--output", directory.hasSuffix("/") ? directory : directory + "/"]
@@ -35,5 +36,14 @@ enum FamiliarOptions {
       }
     }
     return result
+  }
+
+  /// The letters of curl that stand together, as in `-OJL`, as words of their own.
+  private static func separated(_ word: String) -> [String] {
+    let letters = word.dropFirst()
+    guard word.hasPrefix("-"), letters.count > 1, letters.contains("J"),
+      letters.allSatisfy({ "JLORks".contains($0) })
+    else { return [word] }
+    return letters.map { "-\($0)" }
   }
 }

@@ -22,7 +22,10 @@ struct GetCommand: ParsableCommand {
       --exclude is matched with the path below the listing and with its last name; its '*' also \
       matches slashes.
 
-      The options -c -nc -N -O -P -s -k -L -R -np of curl and wget, and -d of aria2, are \
+      A file whose URL has no ordinary file name gets the one that its server sends in \
+      Content-Disposition, unless -o, out= or --tree name it.
+
+      The options -c -nc -N -O -J -P -s -k -L -R -np of curl and wget, and -d of aria2, are \
       understood.
 
       Exit codes: 0 all files are complete; 1 several reasons or another one; 2 timeout; 3 not \
@@ -103,6 +106,14 @@ struct GetCommand: ParsableCommand {
   @Flag(help: "Keep host and path of each URL as directories.")
   var tree = false
 
+  @Flag(
+    inversion: .prefixedNo,
+    help: """
+      Ask the server for the name of every file without one, or of none (default: where the URL \
+      has no ordinary file name).
+      """)
+  var contentDisposition: Bool?
+
   @Flag(help: "Stop all downloads when one fails.")
   var failFast = false
 
@@ -143,6 +154,9 @@ struct GetCommand: ParsableCommand {
     if skipExisting, options.overwrite {
       throw ValidationError("--skip-existing and --overwrite exclude each other")
     }
+    if tree, contentDisposition == true {
+      throw ValidationError("--tree and --content-disposition exclude each other")
+    }
     if output == "-", !isOneFile || session != nil {
       throw ValidationError("'-o -' is for one URL")
     }
@@ -168,7 +182,8 @@ struct GetCommand: ParsableCommand {
       defer { urlCommand?.end() }
       let entries: [SessionEntry]
       do {
-        entries = try planned(expanded(named, client, access, timeLimit), session)
+        let files = try expanded(named, client, access, timeLimit)
+        entries = try planned(withNames(files, client, access, urlCommand, timeLimit), session)
       } catch {
         TransferOutput.endWithoutTransfers(json: options.json)
         throw error
@@ -194,7 +209,7 @@ struct GetCommand: ParsableCommand {
           do {
             entry.mirrors.append(try RemoteURL(text))
           } catch {
-            messages.append("--mirror '\(showable(text))': malformed URL: \(error)")
+            messages.append("--mirror '\(Self.showable(text))': malformed URL: \(error)")
           }
         }
         // A repeated URL means one file.
@@ -210,7 +225,7 @@ struct GetCommand: ParsableCommand {
     guard messages.isEmpty else { throw CommandFailure(messages: messages) }
     for list in lists {
       let loaded = try loadSource(
-        list, tree: tree, listings: recursion.recursive ? .always : .unnamed)
+        list, tree: tree, listings: recursion.recursive ? .always : .unnamed, naming: naming)
       if !options.quiet { printWarnings(of: loaded) }
       entries += loaded.entries.map { SessionEntry($0) }
     }
@@ -288,23 +303,21 @@ struct GetCommand: ParsableCommand {
     do {
       // If `--output` names the file, the URL need not have a name.
       if isOutputFile { return SourceEntry(path: output ?? "", url: try RemoteURL(url)) }
-      return try SourceListReader.single(
-        url: url, tree: tree, listings: recursion.recursive ? .always : .never
-      ).entries[0]
-    } catch let error as RemoteURL.ParseError {
-      throw CommandFailure("'\(showable(url))': malformed URL: \(error)")
-    } catch let error as SourceListError {
-      let reason = error.diagnostics.first?.message ?? ""
-      if (try? RemoteURL(url))?.listing != nil {
-        throw CommandFailure("'\(showable(url))': \(JobFailure.isDirectory.reason)")
+      let isListing = try RemoteURL(url).listing != nil
+      guard recursion.recursive || !isListing else {
+        throw CommandFailure("'\(Self.showable(url))': \(JobFailure.isDirectory.reason)")
       }
-      throw CommandFailure(
-        "'\(showable(url))': "
-          + (reason.hasPrefix("malformed URL")
-            ? reason
-            : "the URL contains no usable file name; give one with -o, or in a list with out="))
+      return try SourceListReader.single(
+        url: url, tree: tree, listings: recursion.recursive ? .always : .never, naming: naming
+      ).entries[0]
+    } catch let error as CommandFailure {
+      throw error
+    } catch let error as RemoteURL.ParseError {
+      throw CommandFailure("'\(Self.showable(url))': malformed URL: \(error)")
+    } catch is SourceListError {
+      throw CommandFailure(Self.noName(url, isInList: false))
     } catch {
-      throw CommandFailure("'\(showable(url))': \(error)")
+      throw CommandFailure("'\(Self.showable(url))': \(error)")
     }
   }
 
@@ -312,18 +325,6 @@ struct GetCommand: ParsableCommand {
   private var isOutputFile: Bool {
     guard let output, isOneFile else { return false }
     return output == "-" || (!output.hasFinalSlash && !isDirectory(output))
-  }
-
-  /// The given URL without possible secrets.
-  private func showable(_ text: String) -> String {
-    var shown = text[...]
-    // First remove the userinfo: a password may contain characters that would begin a query.
-    if let at = shown.lastIndex(of: "@") {
-      let scheme = shown[..<at].firstRange(of: "://").map { shown[..<$0.upperBound] }
-      shown = (scheme ?? "") + shown[shown.index(after: at)...]
-    }
-    shown = shown.prefix { $0 != "?" && $0 != "#" }
-    return escapingControls(String(shown.prefix(200)))
   }
 
   /// The entries with the paths of `--output`; paths are unique, except those of files that fail.
@@ -338,13 +339,18 @@ struct GetCommand: ParsableCommand {
       }
     }
     var seen: Set<PathKey> = []
-    for index in entries.indices {
-      try TransferRun.endIfSignalled(at: index)
+    // A server's name must not take the place of one that the user can see.
+    let order =
+      entries.indices.filter { !entries[$0].isNamedByServer }
+      + entries.indices.filter { entries[$0].isNamedByServer }
+    for (count, index) in order.enumerated() {
+      try TransferRun.endIfSignalled(at: count)
       let path = entries[index].path
       if seen.insert(PathKey(path)).inserted { continue }
-      // The user has not chosen the names of listings.
-      guard entries[index].isListed else {
-        let other = entries[..<index].first { PathKey($0.path) == PathKey(path) }
+      // The user has not chosen the names that servers give.
+      guard entries[index].isNamedByServer else {
+        let other = order.prefix(count).lazy.map { entries[$0] }
+          .first { PathKey($0.path) == PathKey(path) }
         let url = entries[index].source.url
         let helpsTree = !tree && other?.source.url.hasOtherTreeName(than: url) == true
         throw CommandFailure(
@@ -386,7 +392,7 @@ struct GetCommand: ParsableCommand {
     }
   }
 
-  private func request(
+  func request(
     for entry: SessionEntry, to destination: Destination, _ access: Access,
     _ urlCommand: URLCommand?
   ) -> Request {
@@ -412,7 +418,7 @@ struct GetCommand: ParsableCommand {
 
   // MARK: Fetching
 
-  private var queueConfiguration: TransferQueue.Configuration {
+  var queueConfiguration: TransferQueue.Configuration {
     var configuration = TransferQueue.Configuration()
     configuration.maximumConcurrent = jobs
     configuration.maximumPerHost = perHost

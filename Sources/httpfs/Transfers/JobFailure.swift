@@ -1,4 +1,5 @@
 import HTTPTransfer
+import HTTPTransferCore
 import RemoteFiles
 
 /// Why a file of a run fails without a transfer.
@@ -16,7 +17,7 @@ struct JobFailure: Error, Sendable {
 
   /// The failure of a request for a directory listing.
   init(_ error: TransferError) {
-    self.init(error.code, error.reason)
+    self.init(error.code, error.reason + FailureRemedy.ending(error.remedy))
     status = error.status
   }
 

@@ -13,8 +13,8 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
-  /// Whether a directory listing has named it.
-  private(set) var isListed = false
+  /// Whether a server has named it, in a directory listing or in a response.
+  private(set) var isNamedByServer = false
   /// Why it fails without a request; nil if it does not.
   var failure: JobFailure?
 
@@ -52,8 +52,22 @@ struct SessionEntry: Sendable {
     child.source.path = child.name
     child.source.url = url
     child.source.isListing = isListing
-    child.isListed = true
+    child.isNamedByServer = true
     return child
+  }
+
+  /// Whether its server is asked for the name.
+  var asksForName: Bool { source.asksForName && !isPlaced }
+
+  /// Whether neither its URL nor its server has given it a name.
+  var isNameless: Bool { asksForName && (name.isEmpty || name.hasFinalSlash) }
+
+  /// Replaces the last name of the path by one that the server has given.
+  mutating func take(nameOfServer last: String) {
+    let start = name.utf8.lastIndex(of: UInt8(ascii: "/")).map { name.utf8.index(after: $0) }
+    name = String(name[..<(start ?? name.startIndex)]) + last
+    source.path = name
+    isNamedByServer = true
   }
 
   /// Sets the path that the user named.

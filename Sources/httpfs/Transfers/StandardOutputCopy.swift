@@ -2,6 +2,7 @@ import ArgumentParser
 import CLinux
 import Glibc
 import HTTPTransfer
+import HTTPTransferCore
 import Synchronization
 
 /// Copies the body of a transfer to standard output, as it arrives.
@@ -83,7 +84,8 @@ final class StandardOutputCopy: Sendable {
       }
       return .success(())
     } catch {
-      return .failure(CommandFailure("\(url): \(error)").ending(with: TransferExit(error)))
+      let message = "\(url): \(error)\(FailureRemedy.ending(error.remedy))"
+      return .failure(CommandFailure(message).ending(with: TransferExit(error)))
     }
   }
 }

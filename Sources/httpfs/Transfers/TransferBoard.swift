@@ -1,4 +1,5 @@
 import HTTPTransfer
+import HTTPTransferCore
 import TransferDisplay
 
 /// The state of all files of a run.
@@ -179,9 +180,10 @@ extension DisplayItem {
     httpStatus = transfer.error?.status
   }
 
-  /// The options that help if a file already exists.
+  /// What helps after the failure of a transfer.
   private static func remedy(of transfer: Transfer, _ isUpload: Bool) -> String {
-    guard transfer.error?.code == .destinationExists else { return "" }
+    guard let error = transfer.error else { return "" }
+    guard error.code == .destinationExists else { return FailureRemedy.ending(error.remedy) }
     return isUpload
       ? ": use --overwrite to replace it, or -o to name another file"
       : ": use --overwrite to replace it, --skip-existing to leave it, or -o to name another place"

@@ -13,8 +13,8 @@ struct TransferOutput {
     case lines(PlainReporter)
     case json(JSONReporter)
     case errorsOnly
-    /// Listings, of which a terminal shows only how many are read; nil elsewhere.
-    case listings(TerminalPainter?)
+    /// Questions, of which a terminal shows only how many are answered; nil elsewhere.
+    case questions(TerminalPainter?, String)
   }
 
   private var style: Style
@@ -39,13 +39,15 @@ struct TransferOutput {
     }
   }
 
-  /// The output for directory listings, which are no files of the user.
-  static func ofListings(json: Bool, quiet: Bool) -> TransferOutput {
+  /// The output for requests that bring no files of the user, such as directory listings.
+  ///
+  /// Their `purpose` is text such as "reading directory listings".
+  static func ofQuestions(_ purpose: String, json: Bool, quiet: Bool) -> TransferOutput {
     var output = TransferOutput(json: json, quiet: quiet)
     if case .bars(let painter, _) = output.style {
-      output.style = .listings(painter)
+      output.style = .questions(painter, purpose)
     } else {
-      output.style = .listings(nil)
+      output.style = .questions(nil, purpose)
     }
     return output
   }
@@ -107,9 +109,9 @@ struct TransferOutput {
         if failure == nil, !error.isBrokenPipe { failure = error }
       }
       style = .json(reporter)
-    case .listings(var painter):
+    case .questions(var painter, let purpose):
       let count = snapshot.totals.settledCount
-      let text = "reading directory listings: \(count) of \(snapshot.items.count)"
+      let text = "\(purpose): \(count) of \(snapshot.items.count)"
       let permanent = notices.map { DisplayLine($0) }
       if let bytes = painter?.draw(
         isLast ? [] : [DisplayLine(text)], above: permanent,
@@ -119,7 +121,7 @@ struct TransferOutput {
       } else if !isQuiet {
         for line in permanent { printToStandardError(line.text) }
       }
-      style = .listings(painter)
+      style = .questions(painter, purpose)
     case .errorsOnly:
       for item in newlySettled {
         if case .failed = item.state, let line = item.outcome { printToStandardError(line.text) }

@@ -199,7 +199,8 @@ final class TransferRun: Sendable {
         case .mirrorExcluded(let url, let reason):
           notice("\(name): a mirror is not used any more: \(url.redacted): \(reason)")
         case .finished(let result):
-          if request.method == .get, !request.decodesContent, !result.isUnchanged,
+          if request.method == .get, request.range == nil, !request.decodesContent,
+            !result.isUnchanged,
             result.response.headerFields.isDoubtful(for: request.url)
           {
             notice("\(name): warning: the server sent something else than the name promises")

@@ -100,7 +100,7 @@ extension RealMounts {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       let result = try work.get("-o", "index.html", "http://127.0.0.1:\(origin.port)/")
-      #expect(result.errorLines.last == "index.html: failed: HTTP 404 Not Found")
+      #expect(result.errorLines.last == "index.html: failed: HTTP 404 Not Found; check the URL")
     }
 
     @Test func `a page in place of a file is asked for again, then taken with a warning`() throws {

@@ -247,7 +247,7 @@ extension RealMounts {
         if target == "other" { #expect(symlink("none", work.path("other")) == 0) }
         for place in [["-o", "f", url], ["-o", work.path("f"), url], [url], ["-i", list]] {
           for option in [[], ["--skip-existing"]] {
-            let result = try work.run(["get"] + option + place)
+            let result = try work.run(["get", "--no-content-disposition"] + option + place)
             #expect(result.ending == .exited(73), "\(target), \(place): \(result.error)")
             #expect(result.errorLines.count == 1)
             for text in ["f' ", "--overwrite", "-o to name another place"] {

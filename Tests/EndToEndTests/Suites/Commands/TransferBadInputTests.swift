@@ -241,6 +241,18 @@ extension RealMounts {
       #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
     }
 
+    @Test(.enabled(if: Host.isRoot, "needs root, to mount"), arguments: ["", "chunked=yes"])
+    func `a disk without any room is left as it was`(_ query: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let disk = try work.sandbox.tinyDisk(byteCount: 4 << 20)
+      _ = try run(["dd", "if=/dev/zero", "of=\(disk.path)/other", "bs=4k"])
+      let result = try work.get(
+        origin.url("a.bin", length: 16 << 20, seed: 1, query: query), "-o", disk.path + "/a.bin")
+      expectRefusal(result, work, mentions: "a.bin")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == ["other"])
+    }
+
     @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
     func `a download goes on when the disk that was full has room again`() throws {
       let work = try TransferWorkspace()

@@ -35,6 +35,9 @@ import Testing
       "head of a response", "8 KiB of a redirect's URL", "HTTPTransferCore/RemoteURL",
       "foreignByteLimit"),
     Bound(
+      "head of a response", "8 KiB of `Content-Disposition`",
+      "HTTPTransferCore/ContentDisposition", "maximumByteCount"),
+    Bound(
       "head of a response", "1,000 fields", "HTTPTransferCore/HTTPFields+Foreign", "foreignLimit"),
     Bound("body of a response", "256 pieces", "HTTPTransfer/Client/BodyTurns", "pieceLimit"),
     Bound("body of a response", "4 KiB", "HTTPTransfer/Client/BodyTurns", "smallByteCount"),

@@ -67,10 +67,47 @@ extension RealMounts {
           certificate: try work.sandbox.certificateAuthority().certificate()))
       let untrusted = try work.get("--retries", "0", try server.secureURL("a"))
       #expect(untrusted.ending == .exited(60), "\(untrusted.error)")
+      #expect(untrusted.error.contains("with --cacert FILE, or use --insecure"))
       // Also to standard output.
       let piped = try work.get(
         "--retries", "0", "-o", "-", origin.url("a.bin", length: 10, seed: 1, query: "status=404"))
       #expect(piped.ending == .exited(3))
+    }
+
+    @Test(arguments: [
+      ("404", "HTTP 404 Not Found; check the URL"), ("410", "HTTP 410 Gone; check the URL"),
+      (
+        "403",
+        "HTTP 403 Forbidden: access is refused; give credentials with --netrc or -H"
+      ), ("500", "HTTP 500 Internal Server Error"),
+    ])
+    func `a failure is told with what helps, as mount tells it`(
+      _ status: String, _ reason: String
+    ) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 10, seed: 1, query: "status=\(status)")
+      let file = try work.get("--retries", "0", url)
+      #expect(file.errorLines.last == "a.bin: failed: \(reason)")
+      let pipe = try work.get("--retries", "0", "-o", "-", url)
+      #expect(pipe.errorLines.last?.hasSuffix(": \(reason)") == true, "\(pipe.error)")
+      try work.sandbox.write("up", to: "work/up")
+      let upload = try work.put("--retries", "0", "up", url)
+      #expect(upload.errorLines.last == "up: failed: \(reason)")
+    }
+
+    @Test func `a server that stalls again and again is given up, whatever little it sends`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      // Each response stalls half way through the rest.
+      let url = origin.url("a.bin", length: 1 << 20, seed: 5, query: "fault=stall")
+      let result = try work.get("-x", "1", "--timeout", "1s", "--retries", "1", url)
+      #expect(result.ending == .exited(2), "\(result.error)")
+      // The bytes are not lost.
+      try origin.post(["match": "*", "parameters": ["fault": NSNull()]])
+      #expect(try work.get(url).succeeded)
+      #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 5, byteCount: 1 << 20))
     }
 
     @Test func `--max-time ends a command that would go on`() throws {

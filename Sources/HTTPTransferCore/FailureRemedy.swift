@@ -1,0 +1,14 @@
+/// What a user can do about a server's failure.
+package enum FailureRemedy: String, Sendable {
+  case url = "check the URL"
+  case credentials = "give credentials with --netrc or -H"
+  case proxyCredentials = "give the proxy's with --proxy http://user:password@HOST:PORT"
+  case authority =
+    "name the server's certificate authority with --cacert FILE, or use --insecure"
+  case network = "check the host name, the port and the network"
+
+  /// The end of the message about a failure; empty without a remedy.
+  package static func ending(_ remedy: FailureRemedy?) -> String {
+    remedy.map { "; \($0.rawValue)" } ?? ""
+  }
+}

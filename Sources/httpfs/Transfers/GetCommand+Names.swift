@@ -1,0 +1,54 @@
+import HTTPTransfer
+import SourceList
+import TextFormat
+
+/// The names of files that neither `--output` nor a list names.
+extension GetCommand {
+  /// Whether URLs or servers name the files that the user does not name.
+  var naming: NamingRule {
+    switch contentDisposition {
+    case _ where tree: .byURL
+    case true?: .byServer
+    case false?: .byURL
+    case nil: .byServerIfUnclear
+    }
+  }
+
+  /// The entries with the names that servers give.
+  ///
+  /// - Throws: ``CommandFailure`` with a line for each that has no name at all.
+  func withNames(
+    _ entries: [SessionEntry], _ client: TransferClient, _ access: Access,
+    _ urlCommand: URLCommand?, _ timeLimit: TimeLimit
+  ) throws -> [SessionEntry] {
+    var configuration = queueConfiguration
+    configuration.stopsAtFailure = false
+    let names = ServerNames(
+      queue: TransferQueue(client: client, configuration: configuration), options: options
+    ) { request(for: $0, to: .discard, access, urlCommand) }
+    let named = try names.named(entries, timeLimit: timeLimit)
+    let messages = named.filter(\.isNameless).map { entry in
+      Self.noName(entry.source.url.text, isInList: entry.source.line > 0)
+    }
+    guard messages.isEmpty else { throw CommandFailure(messages: messages) }
+    return named
+  }
+
+  /// The message about a URL without a usable file name.
+  static func noName(_ url: String, isInList: Bool) -> String {
+    "'\(showable(url))': the URL has no file name; choose one with "
+      + (isInList ? "out=" : "-o FILE")
+  }
+
+  /// The given URL without possible secrets.
+  static func showable(_ text: String) -> String {
+    var shown = text[...]
+    // First remove the userinfo: a password may contain characters that would begin a query.
+    if let at = shown.lastIndex(of: "@") {
+      let scheme = shown[..<at].firstRange(of: "://").map { shown[..<$0.upperBound] }
+      shown = (scheme ?? "") + shown[shown.index(after: at)...]
+    }
+    shown = shown.prefix { $0 != "?" && $0 != "#" }
+    return escapingControls(String(shown.prefix(200)))
+  }
+}
