@@ -8,7 +8,7 @@ import Testing
 @Suite struct ExchangeQueueTests {
   private final class Receiver: ExchangeReceiver {
     func receive(
-      head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+      head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
     ) -> ExchangeDisposition { .proceed }
     func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition { .proceed }
     func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {}

@@ -146,7 +146,7 @@ extension TransferTests {
       var byteCount: Int { count.load(ordering: .relaxed) }
 
       func receive(
-        head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+        head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
       ) -> ExchangeDisposition { .proceed }
 
       func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {

@@ -112,7 +112,7 @@ import Testing
 
     state = self.state()
     let segment = try #require(wait(&state)?.starts.first)
-    state.setTransfer(try transferIDs(1)[0], of: segment.id)
+    state.setExchange(try transferIDs(1)[0], of: segment.id)
     state.limitReadAhead(to: 4 << 20)
     _ = state.advance(segment.id, to: 5 << 20, now: start)
     actions = VersionActions()

@@ -20,7 +20,7 @@ import Testing
     state.park(parkedRead(range, since: start), into: &actions)
     state.plan(now: start, into: &actions)
     let segment = try #require(actions.starts.first)
-    state.setTransfer(try transferIDs(1)[0], of: segment.id)
+    state.setExchange(try transferIDs(1)[0], of: segment.id)
     state.sent(segment.id, now: start)
     return (state, segment)
   }
@@ -123,8 +123,8 @@ import Testing
       let hedge = try #require(hedges.first)
       #expect(hedge.end == 4 * Self.mebibyte || hedge.end == segment.end)
       let ids = try transferIDs(2)
-      state.setTransfer(ids[0], of: segment.id)
-      state.setTransfer(ids[1], of: hedge.id)
+      state.setExchange(ids[0], of: segment.id)
+      state.setExchange(ids[1], of: hedge.id)
       let now = start + .seconds(1.2)
       let winner = hedgeWins ? hedge.id : segment.id
       let loser = hedgeWins ? segment.id : hedge.id

@@ -86,7 +86,7 @@ import Testing
     let transfer = try transferIDs(1)[0]
     var actions = VersionActions()
     let segment = state.addSegment(range: 0..<(4 * piece), isWhole: true, now: .now)
-    state.setTransfer(transfer, of: segment.id)
+    state.setExchange(transfer, of: segment.id)
     _ = state.advance(segment.id, to: 3 * piece / 2, now: .now)
     state.stored(segment.id, 0..<(3 * piece / 2), now: .now, into: &actions)
     #expect(state.awaitsReader(segment.id, now: .now, into: &actions))

@@ -18,7 +18,7 @@ import Testing
     state.markSingleStream()
     state.limitReadAhead(to: limit)
     let segment = state.addSegment(range: 0..<Self.length, isWhole: true, now: start)
-    state.setTransfer(try transferIDs(1)[0], of: segment.id)
+    state.setExchange(try transferIDs(1)[0], of: segment.id)
     var actions = VersionActions()
     state.note(0..<read, now: start)
     _ = state.advance(segment.id, to: position, now: start)

@@ -286,7 +286,7 @@ final class ActiveExchange {
       return true
     }
     sawHead = true
-    disposition = receiver.receive(head: head, from: url, transfer: id)
+    disposition = receiver.receive(head: head, from: url, exchange: id)
     return disposition != .stop
   }
 
@@ -406,7 +406,7 @@ final class ActiveExchange {
       return .follow
     }
     if !sawHead, target.next == nil, let head = expectation.lastWord {
-      disposition = receiver.receive(head: head, from: url, transfer: id)
+      disposition = receiver.receive(head: head, from: url, exchange: id)
       return .done(.finished)
     }
     if let failure { return .done(.failed(failure)) }

@@ -11,10 +11,10 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// - Parameters:
   ///   - head: status and fields as received, unchecked.
   ///   - url: the source of the response, after redirects.
-  ///   - transfer: the exchange's ID, as ``TransferClient/start(_:receiver:)`` returns it.
+  ///   - exchange: the exchange's ID, as ``TransferClient/start(_:receiver:)`` returns it.
   /// - Returns: what to do with the body.
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition
 
   /// A piece of the body, at most 16 KiB, valid during the call only.
@@ -32,8 +32,8 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   ///
   /// - Parameters:
   ///   - moment: when it will be sent; nil when it is being sent.
-  ///   - transfer: the exchange's ID, for cancelling it.
-  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID)
+  ///   - exchange: the exchange's ID, for cancelling it.
+  func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID)
 
   /// Called when the exchange has a slot and needs a connection; does nothing by default.
   ///
@@ -54,7 +54,7 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
 
 extension ExchangeReceiver {
   package func redirected(to url: RemoteURL, status: Int) {}
-  package func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {}
+  package func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID) {}
   package func connecting() {}
   package func requestSent() {}
   package func throttled() {}

@@ -185,11 +185,11 @@ final class NetworkLoop {
     if let moment = client.origins.withLock({ $0.gate.opening(of: origin, now: now) }) {
       exchange.isHeld = true
       client.openGate(for: exchange.id, after: moment - now)
-      return exchange.receiver.held(until: moment, transfer: exchange.id)
+      return exchange.receiver.held(until: moment, exchange: exchange.id)
     }
     if exchange.isHeld {
       exchange.isHeld = false
-      exchange.receiver.held(until: nil, transfer: exchange.id)
+      exchange.receiver.held(until: nil, exchange: exchange.id)
     }
     guard exchange.hop == 0 || exchange.renewHandle() else {
       end(

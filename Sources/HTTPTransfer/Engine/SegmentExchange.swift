@@ -136,7 +136,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     owner.note(.redirected(to: url, status: status), of: self)
   }
 
-  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+  func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID) {
     isHeld = moment != nil
     owner.note(.held(until: moment), of: self)
   }
@@ -144,7 +144,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   func requestSent() { isSent = true }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     owner.receive(head, from: url, by: self)
   }

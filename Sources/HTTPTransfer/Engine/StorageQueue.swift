@@ -209,12 +209,12 @@ package final class StorageQueue: Sendable {
     for resume in resumed { resume() }
   }
 
-  /// Whether `transfer` may hand over more; if not, it must pause, and resumes when there is room.
+  /// Whether `exchange` may hand over more; if not, it must pause, and resumes when there is room.
   ///
-  /// - Parameter transfer: the exchange.
+  /// - Parameter exchange: the exchange.
   /// - Returns: whether there is room.
-  package func hasRoom(for transfer: ExchangeID) -> Bool {
-    hasRoom { [client] in client.unpause(transfer) }
+  package func hasRoom(for exchange: ExchangeID) -> Bool {
+    hasRoom { [client] in client.unpause(exchange) }
   }
 
   /// Whether more may be handed over; if not, `resume` is called when there is room, on any thread.

@@ -29,7 +29,7 @@ final class LengthProbe: ExchangeReceiver, @unchecked Sendable {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     switch ResponseVerdict(head, asked: 0..<1) {
     case .part(let content, _), .whole(let content): length = content.completeLength

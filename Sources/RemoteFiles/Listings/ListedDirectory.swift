@@ -298,12 +298,12 @@ package final class ListedDirectory: Sendable {
 
   /// Handles a request that is held until `moment`, because the server has asked for a pause.
   func held(
-    _ id: ProbeID, until moment: ContinuousClock.Instant, transfer: ExchangeID
+    _ id: ProbeID, until moment: ContinuousClock.Instant, exchange: ExchangeID
   ) {
     guard state.withLock({ $0.names.ends(id, before: moment) }) else { return }
     let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
     let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
-    environment.shared.client.cancel(transfer)
+    environment.shared.client.cancel(exchange)
     conclude(state.withLock { $0.names.failed(id, error, now: .now) })
   }
 

@@ -32,7 +32,7 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     let verdict = ResponseVerdict(head, asked: nil, now: Int64(time(nil)))
     switch verdict {
@@ -68,8 +68,8 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
     return .stop
   }
 
-  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    if let moment { directory.held(id, until: moment, transfer: transfer) }
+  func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID) {
+    if let moment { directory.held(id, until: moment, exchange: exchange) }
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {

@@ -48,7 +48,7 @@ final class OutageScout: ExchangeReceiver {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition { .stop }
 
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition { .stop }

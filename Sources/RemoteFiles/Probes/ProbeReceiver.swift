@@ -59,7 +59,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     prober.context.recordHead(mirror: mirror)
     let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
@@ -82,12 +82,12 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       if contradicts(content) { return .stop }
       if prober.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
       if waitsForDate(content) { return .stop }
-      return receivePart(content, range: range, length: length, from: url, transfer: transfer)
+      return receivePart(content, range: range, length: length, from: url, exchange: exchange)
     case .whole(let content):
       if contradicts(content) { return .stop }
       if prober.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
       if waitsForDate(content) { return .stop }
-      return receiveWhole(content, from: url, transfer: transfer)
+      return receiveWhole(content, from: url, exchange: exchange)
     case .notModified:
       guard let known else { break }
       // It may name the validators that it is about (RFC 9110 §15.4.5).
@@ -161,13 +161,13 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func requestSent() { prober.sent(id) }
 
-  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    if let moment { prober.held(id, until: moment, from: mirror, exchange: transfer) }
+  func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID) {
+    if let moment { prober.held(id, until: moment, from: mirror, exchange: exchange) }
   }
 
   private func receivePart(
     _ content: ContentVersion, range: ByteRange, length: Int64, from url: RemoteURL,
-    transfer: ExchangeID
+    exchange: ExchangeID
   ) -> ExchangeDisposition {
     let version = prober.adopter.adopt(content, from: mirror)
     version.markRanged()
@@ -179,9 +179,9 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     // The waiters will read these bytes: the segment must be entered before they are answered.
     let segment = version.adoptSegment(
-      range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
+      range: hole.lowerBound..<end, isWhole: false, exchange: exchange, mirror: mirror)
     let writer = SegmentWriter(
-      version: version, id: segment, transfer: transfer, body: range, start: hole.lowerBound)
+      version: version, id: segment, exchange: exchange, body: range, start: hole.lowerBound)
     prober.environment.firstBytes.began()
     outcome = .storing(version, writer, isAwaited: true)
     tell(version, from: url)
@@ -189,7 +189,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   private func receiveWhole(
-    _ content: ContentVersion, from url: RemoteURL, transfer: ExchangeID
+    _ content: ContentVersion, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     let version = prober.adopter.adopt(content, from: mirror)
     // One such answer proves nothing if ranges have worked.
@@ -203,10 +203,10 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       return stop(version, from: url)
     }
     let segment = version.adoptSegment(
-      range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer,
+      range: 0..<(content.completeLength ?? Int64.max), isWhole: true, exchange: exchange,
       mirror: mirror)
     let writer = SegmentWriter(
-      version: version, id: segment, transfer: transfer,
+      version: version, id: segment, exchange: exchange,
       body: content.completeLength.map { 0..<$0 }, start: 0)
     outcome = .storing(version, writer, isAwaited: false)
     if content.completeLength == nil {

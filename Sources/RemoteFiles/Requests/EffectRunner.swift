@@ -34,9 +34,9 @@ struct EffectRunner: Sendable {
       // Before the requests are cancelled and their ranges requested again.
       for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
     }
-    for transfer in actions.cancels { owner.environment.client.cancel(transfer) }
-    for transfer in actions.raises { owner.environment.client.prioritize(transfer) }
-    for transfer in actions.resumes { owner.environment.client.unpause(transfer) }
+    for exchange in actions.cancels { owner.environment.client.cancel(exchange) }
+    for exchange in actions.raises { owner.environment.client.prioritize(exchange) }
+    for exchange in actions.resumes { owner.environment.client.unpause(exchange) }
     if !actions.starts.isEmpty {
       let hedgeCount = actions.starts.count { $0.hedgeOf != nil }
       owner.environment.hedges.withLock {
@@ -55,8 +55,8 @@ struct EffectRunner: Sendable {
         mirror: segment.mirror)
       request.priority = segment.isWaitedFor ? .demand : .readAhead
       let receiver = SegmentReceiver(version: owner, segment: segment, asked: url)
-      let transfer = owner.environment.client.start(request, receiver: receiver)
-      owner.note(.sentAs(transfer), of: segment.id)
+      let exchange = owner.environment.client.start(request, receiver: receiver)
+      owner.note(.sentAs(exchange), of: segment.id)
     }
     if !actions.checks.isEmpty { PieceHasher(owner: owner).hash(actions.checks) }
     if let delay = actions.retryAfter {

@@ -67,7 +67,7 @@ struct Segment: FetchSegment, Sendable {
   private(set) var storedEnd: Int64
   /// The position at which the gather buffer is written out, because a read waits.
   var wakeAt: Int64?
-  private(set) var transfer: ExchangeID?
+  private(set) var exchange: ExchangeID?
   /// The index of the server that is asked.
   var mirror = 0
   /// Until when the request is held, because the server has asked for that.
@@ -107,7 +107,7 @@ struct Segment: FetchSegment, Sendable {
   /// Takes note of an event.
   mutating func note(_ event: SegmentEvent, now: ContinuousClock.Instant) {
     switch event {
-    case .sentAs(let id): transfer = id
+    case .sentAs(let id): exchange = id
     case .sentTo(let server): mirror = server
     case .connecting:
       guard stage == .queued else { break }

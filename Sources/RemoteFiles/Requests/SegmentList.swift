@@ -72,7 +72,7 @@ struct SegmentList: RandomAccessCollection, Sendable {
     segments.indices.compactMap { index in
       guard predicate(segments[index]) else { return nil }
       segments[index].stop()
-      return segments[index].transfer
+      return segments[index].exchange
     }
   }
 
@@ -90,7 +90,7 @@ struct SegmentList: RandomAccessCollection, Sendable {
     guard let index = index(of: id), let rival = segments.endRival(ofSegmentAt: index) else {
       return nil
     }
-    return segments[rival].transfer
+    return segments[rival].exchange
   }
 
   /// Removes the request `id`, which has failed, if it hedges a request that is still in flight.

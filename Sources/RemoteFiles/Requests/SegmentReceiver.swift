@@ -34,7 +34,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     version.file.recordHead(mirror: segment.mirror)
     let range = segment.isWhole ? nil : segment.start..<segment.end
@@ -44,12 +44,12 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       guard accept(content, head.headerFields) else { return .stop }
       version.file.recordAnswer(from: url, asked: asked, mirror: segment.mirror)
       writer = SegmentWriter(
-        version: version, id: segment.id, transfer: transfer, body: range, start: segment.start)
+        version: version, id: segment.id, exchange: exchange, body: range, start: segment.start)
       return .proceed
     case .whole(let content):
       guard accept(content, head.headerFields) else { return .stop }
       version.file.recordAnswer(from: url, asked: asked, mirror: segment.mirror)
-      return receiveWhole(content, transfer: transfer)
+      return receiveWhole(content, exchange: exchange)
     case .unsatisfiable, .preconditionFailed:
       // The file no longer reaches as far.
       if version.file.isOneOfSeveral(segment.mirror) {
@@ -157,7 +157,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   private func receiveWhole(
-    _ content: ContentVersion, transfer: ExchangeID
+    _ content: ContentVersion, exchange: ExchangeID
   ) -> ExchangeDisposition {
     if !version.isIdentified(by: content), version.hasCachedBytes {
       // There is no proof that the earlier bytes belong to this body.
@@ -172,16 +172,16 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
         return .stop
       }
       id = version.adoptSegment(
-        range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer,
+        range: 0..<(content.completeLength ?? Int64.max), isWhole: true, exchange: exchange,
         mirror: segment.mirror)
     }
     writer = SegmentWriter(
-      version: version, id: id, transfer: transfer, body: content.completeLength.map { 0..<$0 },
+      version: version, id: id, exchange: exchange, body: content.completeLength.map { 0..<$0 },
       start: 0)
     return .proceed
   }
 
-  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+  func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID) {
     version.note(.held(until: moment), of: segment.id)
     guard let moment, let mirrors = version.file.mirrors,
       mirrors.hasReady(besides: segment.mirror)
@@ -189,7 +189,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     // Another server can be asked instead of waiting.
     retryAfter = moment - .now
     failure = FileError(.unavailable, "the server has asked for no request for a while")
-    version.file.environment.client.cancel(transfer)
+    version.file.environment.client.cancel(exchange)
   }
 
   func connecting() { version.note(.connecting, of: segment.id) }

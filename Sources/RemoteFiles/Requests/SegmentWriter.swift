@@ -14,7 +14,7 @@ final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
   private let feed: SegmentFeed
-  private let transfer: ExchangeID
+  private let exchange: ExchangeID
   private let storage: StorageQueue
   private let gatherer: BodyGatherer
   /// Whether the last piece was far ahead of the reader.
@@ -29,12 +29,12 @@ final class SegmentWriter: @unchecked Sendable {
   ///
   /// A `body` of nil means all of the file, with unknown length.
   init(
-    version: RemoteVersion, id: SegmentID, transfer: ExchangeID, body: ByteRange?, start: Int64
+    version: RemoteVersion, id: SegmentID, exchange: ExchangeID, body: ByteRange?, start: Int64
   ) {
     self.version = version
     self.id = id
     feed = SegmentFeed(owner: version, id: id)
-    self.transfer = transfer
+    self.exchange = exchange
     storage = version.file.environment.storage
     gatherer = BodyGatherer(
       position: body?.lowerBound ?? 0, start: start, pool: version.file.environment.buffers)
@@ -46,7 +46,7 @@ final class SegmentWriter: @unchecked Sendable {
   /// Whether there is room for the next piece; if not, the exchange must pause until there is.
   func hasRoom() -> Bool {
     if isAhead, feed.awaitsReader() { return false }
-    if storage.hasRoom(for: transfer) { return true }
+    if storage.hasRoom(for: exchange) { return true }
     feed.note(.awaitsStorage)
     return false
   }
@@ -104,16 +104,16 @@ final class SegmentWriter: @unchecked Sendable {
       return try version.storer.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
-      // The transfer may be stalled, or paused.
-      version.file.environment.client.cancel(transfer)
+      // The exchange may be stalled, or paused.
+      version.file.environment.client.cancel(exchange)
       return true
     }
   }
 
-  /// Stores the last bytes of the ended transfer, notifies the version, and runs `after`, in that
+  /// Stores the last bytes of the ended exchange, notifies the version, and runs `after`, in that
   /// order.
   ///
-  /// `failure` is the receiver's reason for ending the transfer, if it had one.
+  /// `failure` is the receiver's reason for ending the exchange, if it had one.
   func finish(
     _ completion: ExchangeCompletion, failure: FileError?,
     after: @escaping @Sendable () -> Void = {}

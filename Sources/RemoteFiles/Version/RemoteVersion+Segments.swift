@@ -7,11 +7,11 @@ internal import Synchronization
 extension RemoteVersion {
   /// Enters a request of a probe, which brings the first bytes of the file or all of them.
   func adoptSegment(
-    range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
+    range: ByteRange, isWhole: Bool, exchange: ExchangeID, mirror: Int
   ) -> SegmentID {
     let id = state.withLock {
       $0.version.adoptSegment(
-        range: range, isWhole: isWhole, transfer: transfer, mirror: mirror, now: .now)
+        range: range, isWhole: isWhole, exchange: exchange, mirror: mirror, now: .now)
     }
     environment.watch(self)
     return id

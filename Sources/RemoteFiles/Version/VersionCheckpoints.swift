@@ -132,7 +132,7 @@ struct VersionCheckpoints: Checkpointed {
   /// How many stored bytes are uncommitted.
   var uncommittedByteCount: Int64 { owner.state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
 
-  /// Commits all uncommitted bytes; for the end of a mount, when no transfer runs.
+  /// Commits all uncommitted bytes; for the end of a mount, when no exchange runs.
   func commitFinally() {
     guard let ticket = beginCheckpoint(now: .now, interval: .zero) else { return }
     guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
@@ -184,7 +184,7 @@ struct VersionCheckpoints: Checkpointed {
     return nil
   }
 
-  /// Stamps the record at the end of a mount, when no transfer runs.
+  /// Stamps the record at the end of a mount, when no exchange runs.
   func stampFinally() {
     for _ in 0..<Self.stampLimit {
       guard let delay = fingerprintIfDue(), delay <= FileSettings.stampTimeout else { return }

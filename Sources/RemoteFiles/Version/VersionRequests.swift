@@ -60,11 +60,11 @@ struct VersionRequests: Sendable {
 
   /// Enters a request whose head has arrived from the server `mirror`.
   mutating func adopt(
-    _ request: PlannedRequest, as transfer: ExchangeID, by mirror: Int,
+    _ request: PlannedRequest, as exchange: ExchangeID, by mirror: Int,
     for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant
   ) -> SegmentID {
     let id = add(request, for: demand, in: content, now: now).id
-    for event in [.sentTo(mirror: mirror), .sentAs(transfer), .sent] as [SegmentEvent] {
+    for event in [.sentTo(mirror: mirror), .sentAs(exchange), .sent] as [SegmentEvent] {
       _ = note(event, of: id, now: now)
     }
     return id
@@ -237,9 +237,9 @@ struct VersionRequests: Sendable {
   ) {
     updateWake(of: segment.id, for: demand, in: content)
     if !segment.isWaitedFor, segments[segment.id]?.isWaitedFor == true, !segment.isSent,
-      let transfer = segment.transfer
+      let exchange = segment.exchange
     {
-      actions.raises.append(transfer)
+      actions.raises.append(exchange)
     }
   }
 
@@ -259,8 +259,8 @@ struct VersionRequests: Sendable {
   ) -> FileError? {
     var last: FileError?
     for segment in segments {
-      guard let transfer = segment.transfer else { continue }
-      if pacing.isAbandoned(segment, by: demand, now: now) { actions.cancels.append(transfer) }
+      guard let exchange = segment.exchange else { continue }
+      if pacing.isAbandoned(segment, by: demand, now: now) { actions.cancels.append(exchange) }
       var timeout = timeout
       if segment.isWaitedFor, let spare = spareTimeout(segment.mirror) {
         timeout = min(timeout, spare)
@@ -269,7 +269,7 @@ struct VersionRequests: Sendable {
       let error = FileError(.timedOut, "the server stopped sending for \(timeout)")
       last = error
       actions.silentMirrors.append((segment.mirror, error))
-      actions.cancels.append(transfer)
+      actions.cancels.append(exchange)
     }
     return last
   }
@@ -347,7 +347,7 @@ struct VersionRequests: Sendable {
     into actions: inout VersionActions
   ) {
     for segment in segments {
-      guard segment.awaitsReaderSince != nil, let transfer = segment.transfer else { continue }
+      guard segment.awaitsReaderSince != nil, let exchange = segment.exchange else { continue }
       switch pacing.decision(on: segment, of: content, for: demand) {
       case .stay: break
       case .end:
@@ -355,10 +355,10 @@ struct VersionRequests: Sendable {
           $0.stop()
           $0.endPause()
         }
-        actions.cancels.append(transfer)
+        actions.cancels.append(exchange)
       case .resume:
         segments.change(segment.id) { $0.followReader(now: now) }
-        actions.resumes.append(transfer)
+        actions.resumes.append(exchange)
       }
     }
   }
@@ -377,7 +377,7 @@ struct VersionRequests: Sendable {
     else { return nil }
     isSingleStream = true
     // One stream brings all bytes; the others would bring the same.
-    let others = segments.filter { $0.id != id }.compactMap(\.transfer)
+    let others = segments.filter { $0.id != id }.compactMap(\.exchange)
     segments.remove(id)
     return others
   }

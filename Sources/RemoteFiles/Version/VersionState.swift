@@ -253,7 +253,7 @@ struct VersionState: Sendable {
     failures.supersede()
     actions.failures += demand.takeReads().map { ($0, VersionFailures.superseded) }
     actions.lengthAnswers += demand.takeLengthWaits()
-    actions.cancels += segments.compactMap(\.transfer)
+    actions.cancels += segments.compactMap(\.exchange)
   }
 
   /// Supersedes this version by another one; it has no reads and no requests.
@@ -356,11 +356,11 @@ struct VersionState: Sendable {
 
   /// Enters a request whose head has arrived; without its body, the server counts as silent.
   mutating func adoptSegment(
-    range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
+    range: ByteRange, isWhole: Bool, exchange: ExchangeID, mirror: Int,
     now: ContinuousClock.Instant
   ) -> SegmentID {
     requests.adopt(
-      PlannedRequest(range: range, isWhole: isWhole), as: transfer, by: mirror, for: demand,
+      PlannedRequest(range: range, isWhole: isWhole), as: exchange, by: mirror, for: demand,
       in: content, now: now)
   }
 

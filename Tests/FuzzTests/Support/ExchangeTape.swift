@@ -18,7 +18,7 @@ final class ExchangeTape: ExchangeReceiver {
   private let ended = DispatchSemaphore(value: 0)
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     state.withLock { record in
       if !record.completions.isEmpty { record.brokenOrder = "a head after the end" }

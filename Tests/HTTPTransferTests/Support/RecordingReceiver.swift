@@ -54,13 +54,13 @@ final class RecordingReceiver: ExchangeReceiver {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+    head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
   ) -> ExchangeDisposition {
     state.withLock { state in
       if !state.record.completions.isEmpty { state.record.misplacedCallCount += 1 }
       state.record.heads.append(head)
       state.record.urls.append(url)
-      state.record.transfers.append(transfer)
+      state.record.transfers.append(exchange)
     }
     return onHead(head)
   }

@@ -5,7 +5,7 @@ import HTTPTypes
 /// Creates identifiers of transfers, which only a client can provide.
 func transferIDs(_ count: Int) throws -> [ExchangeID] {
   final class Deaf: ExchangeReceiver {
-    func receive(head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID)
+    func receive(head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID)
       -> ExchangeDisposition
     { .stop }
     func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition { .stop }

@@ -11,8 +11,8 @@ extension VersionState {
     addSegment(PlannedRequest(range: range, isWhole: isWhole), now: now)
   }
 
-  mutating func setTransfer(_ transfer: ExchangeID, of id: SegmentID) {
-    note(.sentAs(transfer), of: id, now: .now)
+  mutating func setExchange(_ exchange: ExchangeID, of id: SegmentID) {
+    note(.sentAs(exchange), of: id, now: .now)
   }
 
   mutating func setMirror(_ mirror: Int, of id: SegmentID) {
