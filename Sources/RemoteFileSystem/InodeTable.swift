@@ -256,7 +256,7 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// Takes note that the kernel rejected an open that would have dropped the pages of an inode.
+  /// Records that the kernel rejected an open that would have dropped the pages of an inode.
   func distrustPages(_ number: UInt64) {
     state.withLock { $0.versions[number]?.hasGrowingPages = true }
   }

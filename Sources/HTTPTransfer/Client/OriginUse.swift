@@ -31,7 +31,7 @@ struct OriginUses {
     if use.exchangeCount > 1 { uses[origin]?.exchangeCount -= 1 } else { uses[origin] = nil }
   }
 
-  /// Takes note that these origins have sent something.
+  /// Records that these origins have sent something.
   mutating func received(from origins: Set<String>, now: ContinuousClock.Instant) {
     for origin in origins { uses[origin]?.activeAt = now }
   }

@@ -124,7 +124,7 @@ final class SegmentEnds: @unchecked Sendable {
     case signed
   }
 
-  /// Takes note of a failure after which the bytes may be found elsewhere.
+  /// Records a failure after which the bytes may be found elsewhere.
   private func recordFailure(_ error: TransferError, of exchange: SegmentExchange) -> Move {
     // A response that was cut had begun.
     guard error.mayHaveMoved, error.code != .connectionLost || exchange.position == nil,

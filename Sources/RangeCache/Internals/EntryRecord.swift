@@ -79,7 +79,7 @@ final class EntryRecord: Sendable {
     state.withLock { !$0.isStampSettled && $0.storedByteCount == $0.committedByteCount }
   }
 
-  /// Takes note that no stamp is needed before the next other record.
+  /// Records that no stamp is needed before the next other record.
   func settleStamp() { state.withLock { $0.isStampSettled = true } }
 
   /// The number of the last record, and the bytes stored up to it.
@@ -87,7 +87,7 @@ final class EntryRecord: Sendable {
     state.withLock { ($0.end.sequence, $0.storedByteCount) }
   }
 
-  /// Takes note of an appended COMMIT for `storedByteCount`.
+  /// Records an appended COMMIT for `storedByteCount`.
   func recordCommitted(_ storedByteCount: Int64) {
     state.withLock { $0.committedByteCount = max($0.committedByteCount, storedByteCount) }
   }

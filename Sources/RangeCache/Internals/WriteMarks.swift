@@ -24,7 +24,7 @@ struct WriteMarks: Sendable {
   /// The writes that a sync which begins now covers.
   var mark: Mark { Mark(endedCount: endedCount) }
 
-  /// Takes note of a successful sync.
+  /// Records a successful sync.
   mutating func recordSync(since mark: Mark) { syncedCount = max(syncedCount, mark.endedCount) }
 
   /// Whether all writes are on the disk.

@@ -62,10 +62,10 @@ final class FileContext: Sendable {
 
   // MARK: Outages
 
-  /// Takes note of the head of the final answer of the server `mirror`.
+  /// Records the head of the final answer of the server `mirror`.
   func recordHead(mirror: Int) { servers.setDeadEnd(nil, ofMirror: mirror) }
 
-  /// Takes note that an exchange, which began at `asked`, has failed before a head.
+  /// Records that an exchange, which began at `asked`, has failed before a head.
   ///
   /// - Returns: whether the next request to the server `mirror` goes to another URL.
   func recordFailure(
@@ -79,14 +79,14 @@ final class FileContext: Sendable {
     return error.mayHaveMoved && servers.recordFailure(of: asked, mirror: mirror)
   }
 
-  /// Takes note that the server `mirror` cannot serve the request to `asked` now.
+  /// Records that the server `mirror` cannot serve the request to `asked` now.
   ///
   /// - Returns: whether the next request to it goes to another URL.
   func recordUnavailable(_ asked: RemoteURL, mirror: Int) -> Bool {
     servers.recordFailure(of: asked, mirror: mirror)
   }
 
-  /// Takes note of a failed request to the server `mirror`.
+  /// Records a failed request to the server `mirror`.
   ///
   /// - Returns: whether every server of the file has been unreachable for too long, so that a retry
   ///   would not help.
@@ -112,7 +112,7 @@ final class FileContext: Sendable {
     }
   }
 
-  /// Takes note of damaged bytes in the cache.
+  /// Records damaged bytes in the cache.
   func recordDamage(_ byteCount: Int64) { counters.withLock { $0.damagedByteCount += byteCount } }
 
   func recordRequests(_ metrics: ExchangeMetrics) {
@@ -126,7 +126,7 @@ final class FileContext: Sendable {
   /// Records whether the last attempt to ask the server failed.
   func recordOffline(_ isOffline: Bool) { counters.withLock { $0.isOffline = isOffline } }
 
-  /// Takes note of a request that is delayed, with the reason that `.status` shows.
+  /// Records a request that is delayed, with the reason that `.status` shows.
   func recordDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
 
   /// The process lacks descriptors for the file.

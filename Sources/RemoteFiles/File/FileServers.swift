@@ -171,7 +171,7 @@ final class FileServers: Sendable {
 
   // MARK: Response classification
 
-  /// Takes note of a valid answer from `url` to a request that was sent to `asked`.
+  /// Records a valid answer from `url` to a request that was sent to `asked`.
   func recordAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
     guard mirror == 0 else { return }
     let sinceEpoch = timeSinceEpoch()
@@ -180,12 +180,12 @@ final class FileServers: Sendable {
     }
   }
 
-  /// Takes note of the refusal of a request for bytes that was sent to `asked`.
+  /// Records the refusal of a request for bytes that was sent to `asked`.
   func recordRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
     state.withLock { $0.location.recordRefusal(of: asked, now: .now) }
   }
 
-  /// Takes note that no server answered the request to `asked`, or that it cannot serve now.
+  /// Records that no server answered the request to `asked`, or that it cannot serve now.
   ///
   /// - Returns: whether the next request to the server `mirror` goes to another URL.
   func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {
@@ -215,7 +215,7 @@ final class FileServers: Sendable {
     }
   }
 
-  /// Takes note that the first server has fallen silent in answers.
+  /// Records that the first server has fallen silent in answers.
   func recordSilence() {
     state.withLock { state in
       if let url = state.location.current { _ = state.location.recordFailure(of: url, now: .now) }

@@ -15,11 +15,11 @@ protocol VersionHome: EntryOwner {
   /// Carries out what `version` has decided; called without its lock.
   func perform(_ effects: VersionEffects, of version: RemoteVersion)
 
-  /// Takes note of the end of a response that described `version`: until then the server confirmed
+  /// Records the end of a response that described `version`: until then the server confirmed
   /// it.
   func responseEnded(of version: VersionID)
 
-  /// Takes note of a response that has shown a version other than `version`, which the caller
+  /// Records a response that has shown a version other than `version`, which the caller
   /// supersedes.
   func versionContradicted(_ version: VersionID)
 }

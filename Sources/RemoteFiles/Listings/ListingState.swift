@@ -66,7 +66,7 @@ struct ListingState {
 
   func isAsking(_ id: ProbeID) -> Bool { probe.isAsking(id) }
 
-  /// Takes note that a request is being handed to the client.
+  /// Records that a request is being handed to the client.
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) { probe.begin(id, now: now) }
 
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) { probe.started(id, as: exchange) }

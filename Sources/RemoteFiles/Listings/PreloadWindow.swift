@@ -12,7 +12,7 @@ struct PreloadWindow {
   /// The index after the last name that was handed out.
   private var end = 0
 
-  /// Takes note of a lookup of the name at `index` of `count`.
+  /// Records a lookup of the name at `index` of `count`.
   ///
   /// - Returns: the names whose cache entries to open now; empty unless the previous lookup was of
   ///   the previous name.

@@ -105,7 +105,7 @@ final class CacheEvictor: Sendable {
   /// almost no time.
   private static let weighedByteCount: Int64 = 8 << 20
 
-  /// Takes note of bytes that were stored in the cache; call it on a thread that may wait for the
+  /// Records bytes that were stored in the cache; call it on a thread that may wait for the
   /// disk.
   func recordStored(_ byteCount: Int64) {
     let sum = unweighedByteCount.add(byteCount, ordering: .relaxed).newValue

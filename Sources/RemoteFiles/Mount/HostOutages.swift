@@ -62,7 +62,7 @@ final class HostOutages: Sendable {
     self.firstLimit = firstLimit
   }
 
-  /// Takes note of a failed request.
+  /// Records a failed request.
   ///
   /// - Returns: whether the server that failed counts as gone, so that a retry would not help.
   func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
@@ -94,7 +94,7 @@ final class HostOutages: Sendable {
     }
   }
 
-  /// Takes note of an answer.
+  /// Records an answer.
   ///
   /// - Parameters:
   ///   - origin: the server that has answered.
@@ -111,7 +111,7 @@ final class HostOutages: Sendable {
     }
   }
 
-  /// Takes note of a connection, on which the server may never answer.
+  /// Records a connection, on which the server may never answer.
   ///
   /// All requests are allowed again. If the next one fails, the outage goes on: a load balancer
   /// accepts connections for a server that is gone.

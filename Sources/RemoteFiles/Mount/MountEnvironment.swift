@@ -99,7 +99,7 @@ final class MountEnvironment: Sendable {
     return limit > 0 ? limit : nil
   }
 
-  /// Takes note that bytes of `version` which readers have seen are wrong.
+  /// Records that bytes of `version` which readers have seen are wrong.
   func recordDropped(_ version: VersionID) { pages.invalidate(version) }
 
   /// Watches `version` until no read waits in it and all of it is committed.
@@ -131,7 +131,7 @@ final class MountEnvironment: Sendable {
   /// Whether the disk under the cache has less free space than it must keep.
   var isDiskShort: Bool { evictor.isDiskShort }
 
-  /// Takes note of bytes that were stored in the cache; call it on a thread that may wait for the
+  /// Records bytes that were stored in the cache; call it on a thread that may wait for the
   /// disk.
   func recordStored(_ byteCount: Int64) { evictor.recordStored(byteCount) }
 

@@ -15,7 +15,7 @@ final class PageInvalidator: Sendable {
     self.action.withLock { $0 = action }
   }
 
-  /// Takes note that bytes of `version` which readers have seen are wrong.
+  /// Records that bytes of `version` which readers have seen are wrong.
   func invalidate(_ version: VersionID) {
     guard let action = action.withLock({ $0 }) else { return }
     // The action may wait for a read that is being answered, but not for the disk, as the

@@ -7,7 +7,7 @@ final class SilentServers: Sendable {
   /// Until when servers count as silent, by their origins.
   private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
 
-  /// Takes note of a server that did not answer in time.
+  /// Records a server that did not answer in time.
   func recordSilence(of origin: String) {
     silences.withLock { $0[origin] = .now + FileSettings.silenceMemory }
   }

@@ -14,7 +14,7 @@ struct SuspensionDetector: Sendable {
     lastTick = now
   }
 
-  /// Takes note that ticks begin, or begin again after a pause.
+  /// Records that ticks begin, or begin again after a pause.
   mutating func start(now: ContinuousClock.Instant) { lastTick = now }
 
   /// Takes a tick.

@@ -106,7 +106,7 @@ struct FileProbe: Sendable {
   /// Whether an answer that contradicts the current version must be confirmed by another one.
   func wantsSecondOpinion(_ id: ProbeID) -> Bool { isAsking(id) && !evidence.isContradicted }
 
-  /// Takes note that an answer has contradicted the current version.
+  /// Records that an answer has contradicted the current version.
   mutating func takeSecondOpinion(_ id: ProbeID) -> Bool {
     guard wantsSecondOpinion(id) else { return false }
     evidence.isContradicted = true

@@ -82,10 +82,10 @@ struct FileProber: Sendable {
     state.withLock { $0.probe.started(id, as: exchange) }
   }
 
-  /// Takes note that the request of question `id` has a slot at its server.
+  /// Records that the request of question `id` has a slot at its server.
   func connecting(_ id: ProbeID) { state.withLock { $0.probe.connecting(id, now: .now) } }
 
-  /// Takes note that the request of question `id` is being sent.
+  /// Records that the request of question `id` is being sent.
   func sent(_ id: ProbeID) { state.withLock { $0.probe.sent(id, now: .now) } }
 
   /// Handles a request of question `id` that is held until `moment`, as the server has asked.

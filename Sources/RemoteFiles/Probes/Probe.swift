@@ -121,7 +121,7 @@ struct Probe<Answer: Sendable>: Sendable {
 
   // MARK: Requests
 
-  /// Takes note that the owner hands a request to the client.
+  /// Records that the owner hands a request to the client.
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) {
     guard isAsking(id) else { return }
     question?.phase = .asked
@@ -131,17 +131,17 @@ struct Probe<Answer: Sendable>: Sendable {
     if question?.askedAt == nil { question?.askedAt = now }
   }
 
-  /// Takes note that the client knows the request as `exchange`.
+  /// Records that the client knows the request as `exchange`.
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) {
     if isAsking(id) { question?.exchange = exchange }
   }
 
-  /// Takes note that the request has a slot at its server.
+  /// Records that the request has a slot at its server.
   mutating func connecting(_ id: ProbeID, now: ContinuousClock.Instant) {
     if isAsking(id), question?.connectingSince == nil { question?.connectingSince = now }
   }
 
-  /// Takes note that the client has sent the request.
+  /// Records that the client has sent the request.
   mutating func sent(_ id: ProbeID, now: ContinuousClock.Instant) {
     if isAsking(id) { question?.sentAt = now }
   }
@@ -151,7 +151,7 @@ struct Probe<Answer: Sendable>: Sendable {
     if isAsking(id) { question?.phase = .awaitingURL }
   }
 
-  /// Takes note that the signer has ended, with or without a URL.
+  /// Records that the signer has ended, with or without a URL.
   ///
   /// - Returns: the question that has waited for it.
   mutating func takeURL() -> ProbeID? {

@@ -65,18 +65,18 @@ struct VersionAdopter: Sendable {
     return version
   }
 
-  /// Takes note of the end of a response that described `version`: until then the server confirmed
+  /// Records the end of a response that described `version`: until then the server confirmed
   /// it.
   func responseEnded(of version: VersionID) {
     state.withLock { if $0.current?.id == version, !$0.isDoubted { $0.confirmedAt = .now } }
   }
 
-  /// Takes note that the server has confirmed `version`.
+  /// Records that the server has confirmed `version`.
   func confirm(_ version: RemoteVersion, by mirror: Int) {
     _ = adopt(version.content, from: mirror, isConfirmation: true)
   }
 
-  /// Takes note of a response that has shown another version than `version`.
+  /// Records a response that has shown another version than `version`.
   func versionContradicted(_ version: VersionID) {
     state.withLock { state in
       guard state.current?.id == version else { return }

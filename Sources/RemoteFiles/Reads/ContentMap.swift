@@ -43,7 +43,7 @@ struct ContentMap: Sendable {
   /// The end of the last byte that is known to exist; the length is never less.
   var presentEnd: Int64 { max(shownEnd, extents.extents.last?.upperBound ?? 0) }
 
-  /// Takes note of the complete length.
+  /// Records the complete length.
   ///
   /// The length is learned once, and is never less than what is present.
   ///
@@ -58,7 +58,7 @@ struct ContentMap: Sendable {
   /// another version.
   var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
 
-  /// Takes note of a body that ended at `position`, before bytes that are present.
+  /// Records a body that ended at `position`, before bytes that are present.
   ///
   /// - Returns: what that means for the file.
   mutating func recordShortBody(to position: Int64) -> FileError {
@@ -134,7 +134,7 @@ struct ContentMap: Sendable {
 
   // MARK: Receiving
 
-  /// Takes note of stored bytes that `carrier` brought from the server `mirror`; pieces must be
+  /// Records stored bytes that `carrier` brought from the server `mirror`; pieces must be
   /// hashed before their bytes are shown.
   ///
   /// - Returns: how many bytes are new, and the pieces that have become complete.
@@ -150,7 +150,7 @@ struct ContentMap: Sendable {
     return (byteCount, checks)
   }
 
-  /// Takes note of a compared hash; `trusted` are the servers that have not been refused.
+  /// Records a compared hash; `trusted` are the servers that have not been refused.
   mutating func settle(
     _ check: PieceTable.Check, matches: Bool, trusted: [Int]
   ) -> PieceTable.Outcome {
@@ -227,7 +227,7 @@ struct ContentMap: Sendable {
     return begun.file
   }
 
-  /// Takes note of `runs`, which memory has taken.
+  /// Records `runs`, which memory has taken.
   mutating func recordSpilled(_ runs: [ByteRange]) {
     for run in runs { spill?.insert(run) }
   }

@@ -48,12 +48,12 @@ struct LineEstimate: Sendable {
   /// How many connections have paid for this file; nil if that is unknown.
   var provenConnections: Int? { parallelism.proven }
 
-  /// Takes note of the seconds that a request on a reused connection took to be answered.
+  /// Records the seconds that a request on a reused connection took to be answered.
   mutating func recordRoundTrip(_ seconds: Double) {
     measuredRoundTrip.average(in: seconds)
   }
 
-  /// Takes note of stored bytes of `segment`.
+  /// Records stored bytes of `segment`.
   mutating func recordRate(of segment: Segment, now: ContinuousClock.Instant) {
     if let rate = segment.rate(now: now) {
       connectionRate.average(in: rate)
@@ -62,7 +62,7 @@ struct LineEstimate: Sendable {
     }
   }
 
-  /// Takes note of new bytes that were stored while `active` requests were in flight.
+  /// Records new bytes that were stored while `active` requests were in flight.
   ///
   /// `idle` is how long the network thread has waited so far.
   mutating func note(

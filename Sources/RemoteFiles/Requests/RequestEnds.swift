@@ -7,7 +7,7 @@ internal import Synchronization
 struct RequestEnds: Sendable {
   let owner: RemoteVersion
 
-  /// Takes note of a request that, as its server says, brought all of its bytes.
+  /// Records a request that, as its server says, brought all of its bytes.
   func finished(_ id: SegmentID) { conclude(id, as: .finished) }
 
   /// Ends a request; the file may be complete now.
@@ -34,7 +34,7 @@ struct RequestEnds: Sendable {
     if let entry { owner.environment.storage.perform { entry.releaseRecord() } }
   }
 
-  /// Takes note of a request that ended early; `error` is nil if it was ended on purpose.
+  /// Records a request that ended early; `error` is nil if it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
     guard var error else { return conclude(id, as: .dropped) }
     if error.contact == .refused {
@@ -82,7 +82,7 @@ struct RequestEnds: Sendable {
     }
   }
 
-  /// Takes note that a server cannot be reached, or has answered.
+  /// Records that a server cannot be reached, or has answered.
   ///
   /// - Returns: whether every server of the file has been gone for too long to retry the request.
   private func recordOutage(_ id: SegmentID, _ error: FileError) -> Bool {
@@ -90,7 +90,7 @@ struct RequestEnds: Sendable {
     return owner.file.recordOutage(error, from: mirror)
   }
 
-  /// Takes note that the server of a request has failed.
+  /// Records that the server of a request has failed.
   private func recordMirrorFailure(_ id: SegmentID, _ error: FileError, retryAfter: Duration?) {
     guard let mirrors = owner.file.mirrors, error.isOfServer,
       let mirror = owner.state.withLock({ $0.version.mirror(of: id) })

@@ -104,7 +104,7 @@ struct Segment: FetchSegment, Sendable {
 
   // MARK: Request
 
-  /// Takes note of an event.
+  /// Records an event.
   mutating func note(_ event: SegmentEvent, now: ContinuousClock.Instant) {
     switch event {
     case .sentAs(let id): exchange = id
@@ -158,7 +158,7 @@ struct Segment: FetchSegment, Sendable {
 
   // MARK: Stored bytes
 
-  /// Takes note of the arrival of bytes up to `newPosition`.
+  /// Records the arrival of bytes up to `newPosition`.
   mutating func advance(to newPosition: Int64, now: ContinuousClock.Instant) {
     if firstByteAt == nil { firstByteAt = now }
     position = newPosition
@@ -170,7 +170,7 @@ struct Segment: FetchSegment, Sendable {
     lastProgressAt = now
   }
 
-  /// Takes note that bytes up to `newEnd` have been handled; `added` of them were absent.
+  /// Records that bytes up to `newEnd` have been handled; `added` of them were absent.
   mutating func stored(to newEnd: Int64, added: Int64) {
     storedEnd = max(storedEnd, newEnd)
     addedByteCount += added
@@ -223,7 +223,7 @@ struct Segment: FetchSegment, Sendable {
 
   /// The position at the time of the last progress.
   private var progressPosition: Int64?
-  /// Takes note of bytes up to `arrived`: up to the position, or before the first requested byte.
+  /// Records bytes up to `arrived`: up to the position, or before the first requested byte.
   mutating func recordProgress(to arrived: Int64, now: ContinuousClock.Instant) {
     let moved = arrived - (progressPosition ?? start)
     guard progressPosition == nil || moved >= FetchConstants.minimumProgress || arrived >= end

@@ -12,7 +12,7 @@ struct SegmentFeed: Sendable {
     owner.state.withLock { $0.flushes[id] = flush }
   }
 
-  /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
+  /// Records the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   func advance(to position: Int64) -> WriterAdvice? {
     let advice = owner.state.withLock { guarded -> WriterAdvice? in
       guarded.version.recordDisk(isShort: owner.environment.isDiskShort)
@@ -27,12 +27,12 @@ struct SegmentFeed: Sendable {
     return advice
   }
 
-  /// Takes note of bytes that arrived before the range of the request.
+  /// Records bytes that arrived before the range of the request.
   func skipped(to position: Int64) {
     owner.state.withLock { $0.version.skipped(id, to: position, now: .now) }
   }
 
-  /// Takes note of bytes that are on their way into the cache.
+  /// Records bytes that are on their way into the cache.
   func handedOver(_ range: ByteRange) {
     owner.state.withLock {
       $0.storeCount += 1
@@ -40,10 +40,10 @@ struct SegmentFeed: Sendable {
     }
   }
 
-  /// Takes note that bytes which were handed over are stored, or could not be.
+  /// Records that bytes which were handed over are stored, or could not be.
   func storeEnded() { owner.state.withLock { $0.storeCount -= 1 } }
 
-  /// Takes note that a request has ended; its last bytes are stored soon.
+  /// Records that a request has ended; its last bytes are stored soon.
   func requestEnded() {
     owner.state.withLock {
       $0.version.note(.ended, of: id, now: .now)
@@ -63,6 +63,6 @@ struct SegmentFeed: Sendable {
     return awaits
   }
 
-  /// Takes note of an event of the request.
+  /// Records an event of the request.
   func note(_ event: SegmentEvent) { owner.note(event, of: id) }
 }

@@ -51,7 +51,7 @@ final class SegmentWriter: @unchecked Sendable {
     return false
   }
 
-  /// Takes note that a rate limit delays the next piece.
+  /// Records that a rate limit delays the next piece.
   func throttled() { feed.note(.throttled) }
 
   /// Takes a piece of the body.

@@ -74,7 +74,7 @@ final class SharedMirrors: Sendable {
     servers.withLock { $0.hasReady(besides: index, now: now) }
   }
 
-  /// Takes note of a server that has failed for a reason that says nothing about its file.
+  /// Records a server that has failed for a reason that says nothing about its file.
   func failed(_ index: Int, _ error: FileError, retryAfter: Duration? = nil) {
     let isDenial = error.code == .missing || error.code == .denied
     servers.withLock {

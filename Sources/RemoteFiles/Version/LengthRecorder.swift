@@ -8,7 +8,7 @@ internal import Synchronization
 struct LengthRecorder: Sendable {
   let owner: RemoteVersion
 
-  /// Takes note that a body of unknown length, and with it the file, has ended at `position`; runs
+  /// Records that a body of unknown length, and with it the file, has ended at `position`; runs
   /// on the storage queue.
   ///
   /// - Returns: why the file cannot end there; nil if it can.

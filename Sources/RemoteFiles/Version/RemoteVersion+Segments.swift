@@ -32,7 +32,7 @@ extension RemoteVersion {
     return takesWhole
   }
 
-  /// Takes note of an event of a request.
+  /// Records an event of a request.
   func note(_ event: SegmentEvent, of id: SegmentID) {
     state.withLock { $0.version.note(event, of: id, now: .now) }
   }

@@ -149,11 +149,11 @@ package final class RemoteVersion: Sendable {
     return isIdentified(by: response) || isStreaming
   }
 
-  /// Takes note that the server answers ranges with the whole, so that it can only be read as a
+  /// Records that the server answers ranges with the whole, so that it can only be read as a
   /// stream.
   func markSingleStream() { state.withLock { $0.version.markSingleStream() } }
 
-  /// Takes note of an answer with the requested range: an earlier answer with the whole was an
+  /// Records an answer with the requested range: an earlier answer with the whole was an
   /// exception.
   ///
   /// A stream that is under way continues as it began.

@@ -60,7 +60,7 @@ struct VersionDemand: Sendable {
     activity.note(asked, of: content, now: now)
   }
 
-  /// Takes note of bytes that have arrived for readers.
+  /// Records bytes that have arrived for readers.
   mutating func recordFetched(_ byteCount: Int64) { activity.recordFetched(byteCount) }
 
   /// Begins a count when the file, which had no handles, is opened.

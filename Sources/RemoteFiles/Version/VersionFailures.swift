@@ -26,7 +26,7 @@ struct VersionFailures: Sendable {
 
   mutating func note(_ error: FileError) { last = error }
 
-  /// Takes note that the file cannot be had for now, by any reader.
+  /// Records that the file cannot be had for now, by any reader.
   mutating func recordForAll(_ error: FileError) {
     last = error
     ofPrefetch = error

@@ -137,7 +137,7 @@ struct VersionRequests: Sendable {
 
   // MARK: Events
 
-  /// Takes note of an event of a segment's request.
+  /// Records an event of a segment's request.
   ///
   /// - Returns: whether the segment is still in flight.
   mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) -> Bool
@@ -146,13 +146,13 @@ struct VersionRequests: Sendable {
     return segments.change(id) { $0.note(event, now: now) } != nil
   }
 
-  /// Takes note of the seconds that a request on a reused connection took to be answered.
+  /// Records the seconds that a request on a reused connection took to be answered.
   mutating func recordRoundTrip(_ seconds: Double) { line.recordRoundTrip(seconds) }
 
   /// Adopts another number of connections from the user.
   mutating func follow(connections: Int?) { line.follow(connections: connections) }
 
-  /// Takes note of the complete length, which limits the bodies in flight.
+  /// Records the complete length, which limits the bodies in flight.
   mutating func learn(length: Int64, for demand: VersionDemand, in content: ContentMap) {
     segments.changeAll { $0.learn(length: length) }
     for segment in segments { updateWake(of: segment.id, for: demand, in: content) }
@@ -162,7 +162,7 @@ struct VersionRequests: Sendable {
     segments.changeAll { $0.postpone(by: delay) }
   }
 
-  /// Takes note of bytes up to `position` that arrived before the range of a segment.
+  /// Records bytes up to `position` that arrived before the range of a segment.
   mutating func skipped(
     _ id: SegmentID, to position: Int64, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
@@ -172,7 +172,7 @@ struct VersionRequests: Sendable {
     segments.change(id) { if $0.isWaitedFor { $0.recordProgress(to: position, now: now) } }
   }
 
-  /// Takes note that bytes of a request up to `end` have been handled; `added` of them were absent.
+  /// Records that bytes of a request up to `end` have been handled; `added` of them were absent.
   ///
   /// - Returns: its segment, if it is in flight.
   mutating func stored(
@@ -187,7 +187,7 @@ struct VersionRequests: Sendable {
     return segment
   }
 
-  /// Takes note of new bytes; `idle` is how long the network thread has waited so far.
+  /// Records new bytes; `idle` is how long the network thread has waited so far.
   mutating func recordYield(
     byteCount: Int64, idle: Double, isWaited: Bool, now: ContinuousClock.Instant
   ) {
@@ -206,7 +206,7 @@ struct VersionRequests: Sendable {
     segments.change(id) { $0.wakeAt = wakeAt }
   }
 
-  /// Takes note of a read that waits, perhaps for bytes of these requests.
+  /// Records a read that waits, perhaps for bytes of these requests.
   mutating func serve(
     _ read: ParkedRead, for demand: VersionDemand, in content: ContentMap,
     into actions: inout VersionActions
@@ -222,7 +222,7 @@ struct VersionRequests: Sendable {
     }
   }
 
-  /// Takes note of an open that waits for the length, which the end of a stream shows.
+  /// Records an open that waits for the length, which the end of a stream shows.
   mutating func serveLengthWait(
     for demand: VersionDemand, in content: ContentMap, into actions: inout VersionActions
   ) {
@@ -276,7 +276,7 @@ struct VersionRequests: Sendable {
 
   // MARK: Receiving
 
-  /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
+  /// Records the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   mutating func advance(
     _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant?,
     for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant
@@ -401,7 +401,7 @@ struct VersionRequests: Sendable {
 
   mutating func recordFruitless() { backoff.recordFruitless() }
 
-  /// Takes note of a request that failed for a reason that may be temporary.
+  /// Records a request that failed for a reason that may be temporary.
   mutating func failed(
     _ error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant

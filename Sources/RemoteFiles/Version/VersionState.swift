@@ -93,7 +93,7 @@ struct VersionState: Sendable {
   /// Extends and returns the size that `stat` shows of a file of unknown length.
   mutating func show() -> Int64 { content.show() }
 
-  /// Takes note of the complete length from the head of a response, the end of a body or a record.
+  /// Records the complete length from the head of a response, the end of a body or a record.
   ///
   /// - Returns: whether this call set it.
   mutating func learn(length: Int64, into actions: inout VersionActions) -> Bool {
@@ -145,7 +145,7 @@ struct VersionState: Sendable {
 
   mutating func beginSpill(into file: SpillFile) -> SpillFile { content.beginSpill(into: file) }
 
-  /// Takes note of `runs`, which memory has taken.
+  /// Records `runs`, which memory has taken.
   mutating func recordSpilled(_ runs: [ByteRange]) {
     content.recordSpilled(runs)
     requests.limitReadAhead(to: StreamPacing.readAheadByteCount)
@@ -370,7 +370,7 @@ struct VersionState: Sendable {
   /// The index of the server that got the request of a segment; nil if it has ended.
   func mirror(of id: SegmentID) -> Int? { segments[id]?.mirror }
 
-  /// Takes note of an event of a segment's request.
+  /// Records an event of a segment's request.
   mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) {
     if requests.note(event, of: id, now: now), case .held(.some) = event {
       failures.note(FileError(.unavailable, "the server has asked for no request for a while"))
@@ -392,10 +392,10 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// Takes note of the seconds that a request on a reused connection took to be answered.
+  /// Records the seconds that a request on a reused connection took to be answered.
   mutating func recordRoundTrip(_ seconds: Double) { requests.recordRoundTrip(seconds) }
 
-  /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
+  /// Records the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   ///
   /// `unreadSince` is the time since which the file has had no handle; nil if it has one.
   mutating func advance(
@@ -407,7 +407,7 @@ struct VersionState: Sendable {
       id, to: position, unreadSince: unreadSince, for: demand, in: content, now: now)
   }
 
-  /// Takes note of bytes up to `position` that arrived before the range of a segment.
+  /// Records bytes up to `position` that arrived before the range of a segment.
   ///
   /// The server chooses where its answer begins. While a read waits for the bytes after them, the
   /// server does not count as silent.
@@ -415,7 +415,7 @@ struct VersionState: Sendable {
     requests.skipped(id, to: position, for: demand, in: content, now: now)
   }
 
-  /// Takes note that the bytes `range` of a request have been handled.
+  /// Records that the bytes `range` of a request have been handled.
   ///
   /// `present` are those that were stored just now; the others were present before, or are lost
   /// again. `idle` is how long the network thread has waited so far.
@@ -442,7 +442,7 @@ struct VersionState: Sendable {
     plan(now: now, into: &actions)
   }
 
-  /// Takes note of a compared hash; `trusted` are the servers that have not been refused.
+  /// Records a compared hash; `trusted` are the servers that have not been refused.
   mutating func settle(
     _ check: PieceTable.Check, matches: Bool, trusted: [Int], now: ContinuousClock.Instant,
     into actions: inout VersionActions
@@ -482,16 +482,16 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// Takes note that the server answers ranges with the whole, which is then read as a stream.
+  /// Records that the server answers ranges with the whole, which is then read as a stream.
   mutating func markSingleStream() { requests.markSingleStream() }
 
-  /// Takes note of an answer with the requested range: an earlier answer with the whole was an
+  /// Records an answer with the requested range: an earlier answer with the whole was an
   /// exception.
   ///
   /// A stream that is under way continues as it began.
   mutating func markRanged() { requests.markRanged() }
 
-  /// Takes note of a body that ended at `position`, according to its framing.
+  /// Records a body that ended at `position`, according to its framing.
   ///
   /// - Returns: why that cannot be the whole; nil if it can.
   mutating func ended(at position: Int64, into actions: inout VersionActions) -> FileError? {
