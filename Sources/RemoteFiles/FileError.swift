@@ -107,6 +107,9 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     FileError(code, reason + text, origin: origin, contact: contact)
   }
 
+  /// The remote file is another version than the pinned one.
+  static let hasChanged = FileError(.stale, ResponseFault.hasChanged)
+
   /// No server has bytes that match the piece hash of the list.
   static let wrongPiece = FileError(
     .corrupt, "checksum mismatch: what the servers send is not what the list's piece hash says")

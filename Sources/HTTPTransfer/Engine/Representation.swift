@@ -129,7 +129,7 @@ struct Representation: Sendable {
     /// The request is retried, because the servers of one host may disagree for a moment. After
     /// that, the transfer starts over.
     func changed(_ disposition: ExchangeDisposition) -> Decision {
-      retry("the remote file has changed", .changed, disposition: disposition)
+      retry(ResponseFault.hasChanged, .changed, disposition: disposition)
     }
   }
 
@@ -314,7 +314,7 @@ struct Representation: Sendable {
       switch pinned.compare(content) {
       case .same: return same
       case .unknown where isConfirmed && !pinned.isTooFresh:
-        return answer.retry("the response has no validator to compare")
+        return answer.retry(ResponseFault.noValidator)
       case .different, .unknown:
         return isConfirmed ? answer.changed(.stop) : .take(body, content, .startsOver)
       }

@@ -191,7 +191,7 @@ final class SegmentEnds: @unchecked Sendable {
 
   private func retryCut(_ exchange: SegmentExchange) -> TransferStep {
     let error = TransferError(
-      .connectionLost, fetcher.servers.url(of: exchange.mirror), "response cut short",
+      .connectionLost, fetcher.servers.url(of: exchange.mirror), ResponseFault.cutShort,
       isTransient: true)
     return retries.retry(exchange.segmentID, error, after: nil, from: exchange.mirror)
   }

@@ -47,7 +47,7 @@ final class SegmentRetries: @unchecked Sendable {
     }
     let isConfirmed = representation.isConfirmed
     guard fetcher.allowance.allows(attempt, after: error, isConfirmed: isConfirmed) else {
-      return error.code == .changed ? startOver("the remote file has changed") : .fail(error)
+      return error.code == .changed ? startOver(ResponseFault.hasChanged) : .fail(error)
     }
     let delay = request.retryPolicy.delay(
       failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))

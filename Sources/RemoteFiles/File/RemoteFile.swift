@@ -188,7 +188,7 @@ package final class RemoteFile: Sendable {
   ) {
     let settle = { @Sendable [self] in
       let isCurrent = state.withLock { $0.current === version && !$0.isDoubted }
-      answer(isCurrent ? nil : FileError(.stale, "the remote file has changed"))
+      answer(isCurrent ? nil : FileError.hasChanged)
     }
     guard let current, current.length == nil else { return settle() }
     current.awaitLength(by: deadline, settle)

@@ -148,7 +148,7 @@ final class Prefetcher: Sendable {
       if item.hasAsked, file.isDoubted {
         // A server that contradicts itself each time is not asked again immediately.
         state.withLock { $0.change(file) { $0.hasAsked = false } }
-        note(FileError(.stale, "the remote file has changed"), of: file)
+        note(FileError.hasChanged, of: file)
         return false
       }
       ask(about: file)

@@ -85,7 +85,7 @@ struct VersionAdopter: Sendable {
       state.isDoubted = true
       state.confirmedAt = nil
     }
-    context.recordFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
+    context.recordFailure(FileError.hasChanged, isRetried: false)
   }
 
   /// Whether the file that `index` describes now is `version`; notes what follows for the server.

@@ -135,11 +135,11 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       return true
     case .different where fields.isDoubtful(for: version.file.source.url):
       failure = FileError(.invalidResponse, ResponseFault.otherDocument)
-    case .different: failure = FileError(.stale, "the remote file has changed")
+    case .different: failure = FileError.hasChanged
     case .unknown where version.content.isTooFresh:
       // No answer can ever confirm a version that was pinned in the second of its modification.
       failure = FileError(.stale, "the remote file was being modified when it was opened")
-    case .unknown: failure = FileError(.invalidResponse, "the response has no validator to compare")
+    case .unknown: failure = FileError(.invalidResponse, ResponseFault.noValidator)
     }
     return false
   }
@@ -151,7 +151,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     } else if version.file.isOneOfSeveral(segment.mirror) {
       contradiction = "its file has \(content.completeLength ?? 0) bytes only"
     } else {
-      failure = FileError(.stale, "the remote file has changed")
+      failure = FileError.hasChanged
     }
     return false
   }

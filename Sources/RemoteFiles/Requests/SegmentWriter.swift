@@ -134,7 +134,7 @@ final class SegmentWriter: @unchecked Sendable {
     case .finished:
       if let expectedEnd {
         guard position >= expectedEnd else {
-          return version.ends.failed(id, FileError(.unavailable, "response cut short"))
+          return version.ends.failed(id, FileError(.unavailable, ResponseFault.cutShort))
         }
       } else if let failure = version.lengthRecorder.ended(at: position) {
         return version.ends.failed(id, failure)

@@ -137,7 +137,7 @@ struct ByteStorer: Sendable {
       if error.code == .descriptorLimit, !owner.hasHandles { throw FileError(error) }
       return .refused
     }
-    if isStale { throw FileError(.stale, "the remote file has changed") }
+    if isStale { throw FileError.hasChanged }
     if case .put(let receipt) = step {
       owner.environment.health.recordSuccess()
       owner.environment.recordStored(receipt.range.byteCount)

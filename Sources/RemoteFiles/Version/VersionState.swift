@@ -496,7 +496,7 @@ struct VersionState: Sendable {
   /// - Returns: why that cannot be the whole; nil if it can.
   mutating func ended(at position: Int64, into actions: inout VersionActions) -> FileError? {
     if let length {
-      return position >= length ? nil : FileError(.unavailable, "response cut short")
+      return position >= length ? nil : FileError(.unavailable, ResponseFault.cutShort)
     }
     if learn(length: position, into: &actions) { return nil }
     return content.recordShortBody(to: position)
