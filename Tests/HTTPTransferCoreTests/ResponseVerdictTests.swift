@@ -180,7 +180,7 @@ import Testing
       let verdict = judge(status, [.contentRange: "bytes 1000-1999/5000"])
       let isExpected: Bool
       switch (status, verdict) {
-      case (200, .whole), (206, .part), (304, .notModified), (412, .preconditionFailed),
+      case (200, .whole), (203, .whole), (206, .part), (304, .notModified), (412, .preconditionFailed),
         (416, .unsatisfiable(completeLength: 5000)):
         isExpected = true
       case (404, .missing(let code)), (410, .missing(let code)),
@@ -188,8 +188,8 @@ import Testing
         (408, .unavailable(let code, nil)), (425, .unavailable(let code, nil)),
         (429, .unavailable(let code, nil)), (500...599, .unavailable(let code, nil)):
         isExpected = code == status
-      case (200, _), (206, _), (304, _), (401, _), (403, _), (404, _), (407, _), (408, _), (410, _),
-        (412, _), (416, _), (425, _), (429, _), (500...599, _):
+      case (200, _), (203, _), (206, _), (304, _), (401, _), (403, _), (404, _), (407, _),
+        (408, _), (410, _), (412, _), (416, _), (425, _), (429, _), (500...599, _):
         isExpected = false
       default: isExpected = isInvalid(verdict)
       }
