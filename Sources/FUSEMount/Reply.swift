@@ -78,7 +78,9 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
     send(buffer[..<used])
   }
 
-  /// Bytes of a remote file, spliced if the kernel can; copied together if several files hold them.
+  /// Bytes of a remote file, spliced if they fit into a pipe, and copied if not.
+  ///
+  /// They are also copied if several files hold them.
   consuming func present(_ bytes: PresentBytes) {
     defer { withExtendedLifetime(bytes) {} }
     guard let first = bytes.pieces.first, bytes.byteCount > 0 else {
@@ -86,7 +88,7 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
       discard self
       return
     }
-    if bytes.pieces.count == 1 {
+    if bytes.pieces.count == 1, bytes.byteCount <= ReplyBuffers.longestSpliced {
       let request = request
       discard self
       var bytes = bytes
@@ -98,22 +100,33 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
       }
       return
     }
-    var buffer = [UInt8](repeating: 0, count: bytes.byteCount)
-    var done = 0
-    for piece in bytes.pieces {
-      let count = buffer.withUnsafeMutableBytes { buffer in
-        pread(
-          piece.descriptor, buffer.baseAddress?.advanced(by: done), piece.byteCount,
-          off_t(bytes.offset) + off_t(done))
-      }
-      guard count == piece.byteCount else {
+    let request = request
+    discard self
+    ReplyBuffers.withBuffer(of: bytes.byteCount) { buffer in
+      guard Self.read(bytes, into: buffer) else {
         // First, because the kernel repeats the request for each page immediately.
         bytes.reportUnreadable()
-        return error(EIO)
+        fuse_reply_err(request, EIO)
+        return
       }
+      _ = fuse_reply_buf(
+        request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+    }
+  }
+
+  /// Reads `bytes` from their files; false if one of them cannot be read, or is too short.
+  private static func read(
+    _ bytes: PresentBytes, into buffer: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    var done = 0
+    for piece in bytes.pieces {
+      let count = pread(
+        piece.descriptor, buffer.baseAddress?.advanced(by: done), piece.byteCount,
+        off_t(bytes.offset) + off_t(done))
+      guard count == piece.byteCount else { return false }
       done += count
     }
-    self.bytes(buffer[...])
+    return true
   }
 
   consuming func bytes(_ bytes: ArraySlice<UInt8>) { send(bytes) }
