@@ -155,6 +155,15 @@ void httpfs_reply_file_range(
   reply_error_handler = NULL;
 }
 
+bool httpfs_pipe_holds(int byte_count) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  bool holds = fcntl(ends[0], F_SETPIPE_SZ, byte_count) >= byte_count;
+  close(ends[0]);
+  close(ends[1]);
+  return holds;
+}
+
 int httpfs_passthrough_open_backing(struct fuse_session *session, int descriptor) {
   struct backing_map map = {.fd = descriptor};
   int id = ioctl(fuse_session_fd(session), DEV_IOC_BACKING_OPEN, &map);

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import CPassthrough
 internal import Synchronization
 
 /// Buffers for the replies that libfuse cannot splice.
@@ -22,10 +22,7 @@ enum ReplyBuffers {
   /// The longest reply that fits into the pipe of libfuse, which also holds its header.
   static let longestSpliced: Int = {
     let headerByteCount = 4 * 4096
-    var ends: [CInt] = [-1, -1]
-    guard pipe2(&ends, O_CLOEXEC) == 0 else { return 0 }
-    defer { for end in ends { close(end) } }
-    return fcntl(ends[0], F_SETPIPE_SZ, CInt(byteCount + headerByteCount)) >= 0
+    return httpfs_pipe_holds(CInt(byteCount + headerByteCount))
       ? .max : byteCount - headerByteCount
   }()
 

@@ -26,6 +26,9 @@ void httpfs_reply_file_range(
     fuse_req_t request, int descriptor, off_t offset, size_t byte_count,
     void (*on_error)(void *context), void *context);
 
+/// Whether this process may enlarge a pipe to so many bytes, as libfuse does to splice a reply.
+bool httpfs_pipe_holds(int byte_count);
+
 /// Replies like `fuse_reply_open`; reads of the handle then go to the file behind `backing_id`.
 int httpfs_passthrough_reply_open(
     fuse_req_t request, const struct fuse_file_info *info, int backing_id);
