@@ -6,7 +6,9 @@
 /// - Parameter text: text without control characters (see ``displayable(_:isUTF8:)``).
 /// - Returns: a number of columns.
 package func displayWidth(_ text: String) -> Int {
-  text.reduce(0) { $0 + displayWidth($1) }
+  // Almost all names are ASCII, and a status may have a million of them.
+  if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
+  return text.reduce(0) { $0 + displayWidth($1) }
 }
 
 /// How many columns of a terminal the character takes at most.
