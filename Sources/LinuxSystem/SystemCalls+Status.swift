@@ -79,8 +79,8 @@ extension SystemCalls {
     _ = try checked { Glibc.futimens(descriptor, times) }
   }
 
-  /// `futimens(3)`: sets both times to now.
-  package static func touch(_ descriptor: CInt) throws(ErrorNumber) {
-    _ = try checked { Glibc.futimens(descriptor, nil) }
+  /// `utimensat(2)`: sets both times of a file to now; follows no link in its place.
+  package static func touch(_ name: String, in directory: CInt) throws(ErrorNumber) {
+    _ = try checked { Glibc.utimensat(directory, name, nil, AT_SYMLINK_NOFOLLOW) }
   }
 }
