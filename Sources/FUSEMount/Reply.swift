@@ -103,10 +103,12 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
     let request = request
     discard self
     ReplyBuffers.withBuffer(of: bytes.byteCount) { buffer in
-      guard Self.read(bytes, into: buffer) else {
-        // First, because the kernel repeats the request for each page immediately.
-        bytes.reportUnreadable()
-        fuse_reply_err(request, EIO)
+      let error = Self.read(bytes, into: buffer)
+      guard error == 0 else {
+        // First, because the kernel repeats the request for each page immediately. An interrupted
+        // call does not show that the file is unreadable.
+        if error != EINTR { bytes.reportUnreadable() }
+        fuse_reply_err(request, error == EINTR ? EINTR : EIO)
         return
       }
       _ = fuse_reply_buf(
@@ -114,19 +116,20 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Reads `bytes` from their files; false if one of them cannot be read, or is too short.
+  /// Reads `bytes` from their files; returns an error number, or 0.
   private static func read(
     _ bytes: PresentBytes, into buffer: UnsafeMutableRawBufferPointer
-  ) -> Bool {
+  ) -> CInt {
     var done = 0
     for piece in bytes.pieces {
       let count = pread(
         piece.descriptor, buffer.baseAddress?.advanced(by: done), piece.byteCount,
         off_t(bytes.offset) + off_t(done))
-      guard count == piece.byteCount else { return false }
+      if count < 0 { return errno }
+      guard count == piece.byteCount else { return EIO }
       done += count
     }
-    return true
+    return 0
   }
 
   consuming func bytes(_ bytes: ArraySlice<UInt8>) { send(bytes) }
