@@ -5,14 +5,17 @@ internal import Synchronization
 ///
 /// The kernel reads ahead a mebibyte at a time. Such a reply does not fit into the pipe of a
 /// process that may not exceed `pipe-max-size`. libfuse would read it into a new buffer, in which
-/// each page faults: 0.3 s of processor time per GiB.
+/// each page faults.
 enum ReplyBuffers {
-  /// The longest reply that the kernel asks for.
+  /// The longest reply that the kernel asks for by default.
   private static let byteCount = 1 << 20
 
   /// How many buffers are kept for the next replies.
   private static let keptCount = 4
 
+  /// Memory that nobody uses while it is idle.
+  ///
+  /// `@unchecked Sendable`: the lock of ``idle`` hands it to one reply at a time.
   private struct Buffer: @unchecked Sendable {
     let bytes: UnsafeMutableRawBufferPointer
   }
@@ -30,17 +33,12 @@ enum ReplyBuffers {
   static func withBuffer<Result>(
     of count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Result
   ) -> Result {
-    guard count <= byteCount else {
-      let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
-      defer { bytes.deallocate() }
-      return body(bytes)
-    }
+    let kept = count <= byteCount ? idle.withLock { $0.popLast() } : nil
     let buffer =
-      idle.withLock { $0.popLast() }
-      ?? Buffer(bytes: .allocate(byteCount: byteCount, alignment: 4096))
+      kept ?? Buffer(bytes: .allocate(byteCount: max(count, byteCount), alignment: 4096))
     defer {
       let isKept = idle.withLock { idle in
-        guard idle.count < keptCount else { return false }
+        guard buffer.bytes.count == byteCount, idle.count < keptCount else { return false }
         idle.append(buffer)
         return true
       }

@@ -46,7 +46,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   /// What a failure shows about the server that was asked.
   enum Contact: Sendable {
     /// It could not be reached.
-    case failed
+    case unreachable
     /// It accepted a connection, and gave no usable answer.
     case accepted
     /// It answered that it does not serve the request, or not now.
@@ -134,7 +134,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
   private static func contact(_ error: ExchangeError) -> Contact? {
     switch error.code {
-    case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut, .gone: .failed
+    case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut, .gone: .unreachable
     case .connectionLost, .truncated, .malformedResponse, .tls, .tooManyRedirects,
       .forbiddenRedirect, .headTooLarge:
       .accepted

@@ -15,33 +15,35 @@ package func decimal(_ value: Double, fractionDigitCount: Int) -> String {
 /// Formats a number of bytes for people, in binary units: `512 B`, `128 KiB`, `5.2 MiB`.
 package func humanBytes(_ byteCount: Int64) -> String {
   guard byteCount >= 1024 else { return "\(byteCount) B" }
-  var value = Double(byteCount)
-  var unit = ""
-  for next in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
-    value /= 1024
-    unit = next
-    // 1023.96 would be shown as 1024.0.
-    if value < 1023.95 { break }
-  }
-  let text = decimal(value, fractionDigitCount: 1)
-  // Round numbers are common here (read sizes, offsets) and read better without `.0`.
-  return (text.hasSuffix(".0") ? String(text.dropLast(2)) : text) + " " + unit
+  // 1023.96 would be shown as 1024.0.
+  let (value, prefix) = scaled(byteCount, below: 1023.95)
+  return shortDecimal(value) + " " + prefix + "iB"
 }
 
 /// Formats a number of bytes in at most five columns, in binary units: `512B`, `5.2M`, `1023G`.
 package func shortBytes(_ byteCount: Int64) -> String {
   guard byteCount >= 1024 else { return "\(byteCount)B" }
+  // 1023.5 would be shown as 1024.
+  let (value, prefix) = scaled(byteCount, below: 1023.5)
+  return (value < 99.95 ? shortDecimal(value) : "\(Int64(value.rounded()))") + prefix
+}
+
+/// A number of at least 1024 bytes in the binary unit in which it is below `limit`.
+private func scaled(_ byteCount: Int64, below limit: Double) -> (value: Double, prefix: String) {
   var value = Double(byteCount)
-  var unit = ""
+  var prefix = ""
   for next in ["K", "M", "G", "T", "P", "E"] {
     value /= 1024
-    unit = next
-    // 1023.5 would be shown as 1024.
-    if value < 1023.5 { break }
+    prefix = next
+    if value < limit { break }
   }
-  let text =
-    value < 99.95 ? decimal(value, fractionDigitCount: 1) : "\(Int64(value.rounded()))"
-  return (text.hasSuffix(".0") ? String(text.dropLast(2)) : text) + unit
+  return (value, prefix)
+}
+
+/// One digit after the point; none for round numbers, which are common (read sizes, offsets).
+private func shortDecimal(_ value: Double) -> String {
+  let text = decimal(value, fractionDigitCount: 1)
+  return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
 }
 
 /// Formats a remaining time for people: `42s`, `3m05s`, `2h07m`, `4d03h`.

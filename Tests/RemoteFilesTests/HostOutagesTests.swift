@@ -23,7 +23,7 @@ import Testing
       FileError(
         code, "reason", origin: origin,
         contact: code == .unreachable || code == .disconnected || code == .timedOut
-          ? .failed : .accepted),
+          ? .unreachable : .accepted),
       now: start + .seconds(seconds))
   }
 

@@ -18,8 +18,7 @@ package struct SegmentTable: Sendable {
     package var end: Int64
     /// The number of failures without progress between them.
     package private(set) var failureCount = 0
-    /// The bytes that were stored since the last reset of ``failureCount``.
-    private var progressByteCount: Int64 = 0
+    private var progress = StoredProgress()
     /// Whether no exchange is in flight for it: it failed and waits for a retry.
     package var isWaiting = false
     package var firstByteAt: ContinuousClock.Instant?
@@ -61,10 +60,7 @@ package struct SegmentTable: Sendable {
 
     /// Records stored bytes, of which `enough` end a series of failures.
     fileprivate mutating func recordStored(_ byteCount: Int64, enough: Int64) {
-      progressByteCount += byteCount
-      guard progressByteCount >= enough else { return }
-      progressByteCount = 0
-      failureCount = 0
+      if progress.ends(with: byteCount, enough: enough) { failureCount = 0 }
     }
 
     /// Starts a new request for it at `start`.

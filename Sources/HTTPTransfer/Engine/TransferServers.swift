@@ -11,8 +11,8 @@ struct TransferServers: Sendable {
   var locations: TransferLocations
   /// The servers that brought the present bytes.
   private var fileChecksum = FileChecksum()
-  /// The bytes of each server that were stored since its last series of failures ended.
-  private var progressByteCounts: [Int: Int64] = [:]
+  /// What each server has brought since its last series of failures.
+  private var progress: [Int: StoredProgress] = [:]
 
   init(_ request: Request, trust: MirrorSet.Trust) {
     let isSigned = request.signer != nil && request.method == .get
@@ -66,9 +66,9 @@ struct TransferServers: Sendable {
   ) {
     guard mirrors.count > 1 else { return }
     fileChecksum.recordStored(from: mirror)
-    let progress = progressByteCounts[mirror, default: 0] + byteCount
-    progressByteCounts[mirror] = progress < enough ? progress : 0
-    mirrors.answered(mirror, endsFailures: progress >= enough)
+    let endsFailures = progress[mirror, default: StoredProgress()].ends(
+      with: byteCount, enough: enough)
+    mirrors.answered(mirror, endsFailures: endsFailures)
     mirrors.measured(mirror, bytesPerSecond: rate)
   }
 

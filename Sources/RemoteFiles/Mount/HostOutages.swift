@@ -68,7 +68,7 @@ final class HostOutages: Sendable {
   func record(_ error: FileError, now: ContinuousClock.Instant) -> Bool {
     guard let origin = error.origin else { return false }
     switch error.contact {
-    case .failed: break
+    case .unreachable: break
     case .accepted:
       recordAcceptance(by: origin, now: now)
       return false

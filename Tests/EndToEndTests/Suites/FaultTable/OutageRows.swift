@@ -234,6 +234,14 @@ extension RealMounts {
     /// Long enough that read-ahead leaves most of a file absent.
     private static let longLength: Int64 = 512 << 20
 
+    /// Waits until the server of a file counts as gone, and expects that it stays so.
+    private func expectGone(_ file: CInt) {
+      let patience = Deadline(after: .seconds(30))
+      #expect(patience.wait { pread(file, 300 << 20) == nil })
+      sleep(3)
+      #expect(pread(file, 300 << 20) == nil)
+    }
+
     /// The byte at `offset`; nil if the read fails.
     private func pread(_ descriptor: CInt, _ offset: Int) -> UInt8? {
       var byte: UInt8 = 0
@@ -302,10 +310,7 @@ extension RealMounts {
       slow = nil
       // Its connections end, too.
       origin.stop()
-      let patience = Deadline(after: .seconds(30))
-      #expect(patience.wait { pread(file, 300 << 20) == nil })
-      sleep(3)
-      #expect(pread(file, 300 << 20) == nil)
+      expectGone(file)
       origin = try OriginServer(port: originPort)
       slow = try SlowFront(target: front.port, port: port, delay: .seconds(2))
       let back = Deadline(after: .seconds(20))
@@ -376,10 +381,7 @@ extension RealMounts {
       let file = open(mount.path("0.bin"), O_RDONLY | O_CLOEXEC)
       #expect(pread(file, 0) != nil)
       origin.stop()
-      let patience = Deadline(after: .seconds(30))
-      #expect(patience.wait { pread(file, 300 << 20) == nil })
-      sleep(3)
-      #expect(pread(file, 300 << 20) == nil)
+      expectGone(file)
       origin = try OriginServer(port: port)
       try redirect()
       let back = Deadline(after: .seconds(10))
