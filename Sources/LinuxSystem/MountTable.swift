@@ -30,6 +30,11 @@ package struct MountTable: Sendable {
     MountTable(mountinfo: try StreamCalls.contents(ofFile: "/proc/self/mountinfo"))
   }
 
+  /// The mounts that another process sees now: it may be in a mount namespace of its own.
+  package static func seen(by process: Int32) throws(ErrorNumber) -> MountTable {
+    MountTable(mountinfo: try StreamCalls.contents(ofFile: "/proc/\(process)/mountinfo"))
+  }
+
   /// The topmost mount that this process sees now on `path`; nil if none, or without `/proc`.
   package static func currentMount(at path: String) -> Entry? {
     (try? current())?.mount(at: path)

@@ -107,7 +107,7 @@ import Testing
     for second in [0, 20, 40] { #expect(!fail("http://a", .timedOut, at: second)) }
     #expect(fail("http://a", .timedOut, at: 60))
     let url = try RemoteURL("http://a/file")
-    guard case .limited = outages.permit(to: url, now: start + .seconds(60)),
+    guard case .probe = outages.permit(to: url, now: start + .seconds(60)),
       case .refused(let error) = outages.permit(to: url, now: start + .seconds(60))
     else {
       Issue.record("not gone")

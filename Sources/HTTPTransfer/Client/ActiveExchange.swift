@@ -111,8 +111,8 @@ final class ActiveExchange {
     connectTimeout = request.connectTimeout
     switch request.gate?.permit(to: url, isRedirected: true) {
     case .granted, nil: return nil
-    case .limited(let timeout):
-      connectTimeout = min(connectTimeout, timeout)
+    case .probe:
+      connectTimeout = min(connectTimeout, HopPermit.probeTimeout)
       return nil
     case .refused(let error):
       // It was counted when it was followed.
@@ -121,8 +121,8 @@ final class ActiveExchange {
     }
   }
 
-  /// Longer than a gate limits connections, so that those end with errors of their own.
-  private static let gonePatience = Duration.milliseconds(1500)
+  /// Longer than a probe may take, so that a probe ends with an error of its own.
+  private static let gonePatience = HopPermit.probeTimeout + .milliseconds(500)
 
   /// Why the current hop need not go on connecting: its server has turned out to be gone.
   func lateRefusal(now: ContinuousClock.Instant) -> ExchangeError? {

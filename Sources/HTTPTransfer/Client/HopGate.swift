@@ -28,8 +28,11 @@ package protocol HopGate: Sendable {
 /// The answer of a ``HopGate``.
 package enum HopPermit: Sendable {
   case granted
-  /// Granted, but a connection may take no longer than this.
-  case limited(connectTimeout: Duration)
+  /// Granted to look for the return of a server: a connection may take no longer than
+  /// ``probeTimeout``, because a read waits for it.
+  case probe
   /// The exchange fails with this error, without a connection.
   case refused(ExchangeError)
+
+  package static let probeTimeout = Duration.seconds(1)
 }

@@ -120,7 +120,7 @@ final class NetworkLoop {
     var entry = entry
     switch entry.request.gate?.permit(to: entry.request.url, isRedirected: false) {
     case .granted, nil: break
-    case .limited(let connectTimeout): entry.connectTimeout = connectTimeout
+    case .probe: entry.connectTimeout = HopPermit.probeTimeout
     case .refused(let error):
       client.exchangeEnded()
       var metrics = ExchangeMetrics()

@@ -7,8 +7,8 @@ internal import Synchronization
 /// A server that has just gone may be restarting, so reads wait for it. Once it has been gone for
 /// ``FileSettings/outageTimeout``, or for ``FileSettings/firstAnswerTimeout`` if it has never
 /// answered in this mount, one request at a time looks for its return, and all other reads fail at
-/// once. If the server does not accept the connection within ``probeTimeout``, an ``OutageScout``
-/// goes on looking, because no read may wait that long.
+/// once. If the server does not accept the connection within ``HopPermit/probeTimeout``, an
+/// ``OutageScout`` goes on looking, because no read may wait that long.
 ///
 /// Lock order: `state` is a leaf.
 final class HostOutages: Sendable {
@@ -45,10 +45,6 @@ final class HostOutages: Sendable {
 
   /// The longest time between two failures of one outage: a resolver may take 20 s to fail.
   private static let memory = Duration.seconds(30)
-
-  /// How long a request that looks for the return of a server may take to connect: the read that
-  /// sent it waits for it.
-  static let probeTimeout = Duration.seconds(1)
 
   /// How many origins that no list names are remembered at most: redirects can lead to any number
   /// of them.
@@ -147,7 +143,7 @@ final class HostOutages: Sendable {
       let isProbed = outage.probedAt.map { now - $0 < Self.probeInterval } ?? false
       if isProbed || outage.hasScout { return .refused(outage.refusal(of: url)) }
       state.outages[url.origin]?.probedAt = now
-      return .limited(connectTimeout: Self.probeTimeout)
+      return .probe
     }
   }
 

@@ -25,8 +25,8 @@ func openCacheDirectory(
 ///
 /// A mount that is starting looks the same, for a moment.
 private func isHeldByEndingMount(_ error: CacheError) -> Bool {
-  guard case .inUse(_, let mountpoint?) = error.code, let table = try? MountTable.current() else {
-    return false
-  }
+  guard case .inUse(let process, let mountpoint?) = error.code,
+    let table = (process.flatMap { try? MountTable.seen(by: $0) }) ?? (try? MountTable.current())
+  else { return false }
   return !table.entries.contains { escapingControls($0.mountpoint) == mountpoint }
 }

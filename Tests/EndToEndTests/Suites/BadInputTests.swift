@@ -163,6 +163,23 @@ extension RealMounts {
       #expect(MountTable.httpfs(at: sandbox.path("second")) == nil)
     }
 
+    @Test func `a cache of a mount that another mount namespace hides is refused at once`() throws {
+      try #require(Host.isRoot, "needs root, for a namespace of its own")
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 10, seed: 1)
+      let mount = try sandbox.mount(urls: [url])
+      let start = ContinuousClock.now
+      let result = try run(
+        MountNamespace.launcher(script: "exec \"$@\"")
+          + [try Products.httpfs, "mount", "--cache-dir", mount.cacheDirectory, url]
+          + [try sandbox.makeDirectory("second")], within: .seconds(20))
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains(mount.mountpoint), "\(result.error)")
+      // A mount that is ending would be waited for, for 8 s.
+      #expect(ContinuousClock.now - start < .seconds(5))
+    }
+
     @Test func `without /dev/fuse the message says so`() throws {
       try #require(Host.isRoot, "needs root, to hide /dev/fuse in a namespace of its own")
       let sandbox = try Sandbox()

@@ -173,7 +173,8 @@ extension RealMounts {
       #expect(try mount.sha256(back) == Digest.ofContent(seed: 145, byteCount: length))
       #expect(try mount.unmount() == .exited(0))
       let sent = try origin.requests().bodyByteCount
-      #expect(sent < length + 2 << 20, "\(sent) bytes were sent")
+      // Sockets hold a few MiB of a request that is cut; a second copy would be 24 MiB.
+      #expect(sent < length + 12 << 20, "\(sent) bytes were sent")
       let next = try sandbox.mount(source: list)
       #expect(try next.sha256(back) == Digest.ofContent(seed: 145, byteCount: length))
       #expect(try next.unmount() == .exited(0))
