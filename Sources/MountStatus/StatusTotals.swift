@@ -35,9 +35,9 @@ package struct StatusTotals: Sendable, Hashable, Decodable {
     fetchedBytes = fetchedBytes.saturatingAdd(file.fetchedBytes)
     damagedBytes = damagedBytes.saturatingAdd(file.damagedBytes)
     speedBytesPerSecond = speedBytesPerSecond.saturatingAdd(file.speedBytesPerSecond)
-    connections += file.connections
-    requests += file.requests
-    retries += file.retries
+    connections = connections.saturatingAdd(file.connections)
+    requests = requests.saturatingAdd(file.requests)
+    retries = retries.saturatingAdd(file.retries)
     waitingReads += file.waitingReads.count
   }
 
@@ -70,8 +70,8 @@ package struct StatusTotals: Sendable, Hashable, Decodable {
   }
 }
 
-extension Int64 {
-  fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
+extension FixedWidthInteger {
+  fileprivate func saturatingAdd(_ other: Self) -> Self {
     let (sum, overflow) = addingReportingOverflow(other)
     return overflow ? (other < 0 ? .min : .max) : sum
   }

@@ -37,6 +37,16 @@ private let unlimited = StatusReport(
   kernel: KernelStatus(inodes: 5, openHandles: 2))
 
 @Suite struct StatusReportJSONTests {
+  @Test func sumsOfAForeignReportSaturate() {
+    var totals = StatusTotals()
+    let file = FileStatus(
+      name: "a", url: "http://h/a", state: .idle, length: .max, cachedBytes: .max,
+      connections: .max, requests: .max, retries: .max)
+    for _ in 1...2 { totals.add(file) }
+    #expect(totals.length == .max && totals.cachedBytes == .max)
+    #expect(totals.connections == .max && totals.requests == .max && totals.retries == .max)
+  }
+
   @Test func theDocumentIsExactlyTheSchema() {
     let expected = """
       {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,"verifies_servers":true,\
