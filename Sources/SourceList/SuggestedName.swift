@@ -2,12 +2,11 @@
 package enum SuggestedName {
   /// The name that a file may get.
   ///
-  /// Directories before the name are dropped. `_` replaces control characters, invisible ones that
-  /// change the order or the look of others, and a dot or `-` at the start: a server must create
-  /// neither settings nor words that commands take for options. A name of more than 255 bytes is
-  /// cut before its extension.
+  /// Directories before the name are dropped. `_` replaces control characters, invisible ones, and
+  /// a dot or `-` at the start: a server must create neither settings nor words that commands take
+  /// for options. A name of more than 255 bytes is cut before its extension.
   ///
-  /// - Returns: nil if no name is left, or one that httpfs gives its own files.
+  /// - Returns: nil if the name has nothing visible but dots, or is one of httpfs's own files.
   package static func safe(_ text: String) -> String? {
     let bytes = text.utf8
     let start = bytes.lastIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
@@ -15,8 +14,8 @@ package enum SuggestedName {
     var trimmed = name.unicodeScalars.drop { $0.properties.isWhitespace }
     while let last = trimmed.last, last.properties.isWhitespace { trimmed.removeLast() }
     var scalars = trimmed.map { isUnsafe($0) ? "_" : $0 }
-    guard scalars.contains(where: { $0 != "." }) else { return nil }
-    if scalars[0] == "." || scalars[0] == "-" { scalars[0] = "_" }
+    guard trimmed.contains(where: isVisible) else { return nil }
+    if scalars[0] == "." || scalars[0] == "-" || isJoiner(scalars[0]) { scalars[0] = "_" }
     let safe = cut(scalars)
     return safe.utf8.firstRange(of: ".httpfs-".utf8) == nil ? safe : nil
   }
@@ -24,9 +23,23 @@ package enum SuggestedName {
   private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
-    // Some scripts need the joiners.
-    case .format: scalar != "\u{200C}" && scalar != "\u{200D}"
-    default: false
+    case .format: !isJoiner(scalar)
+    // A Braille pattern without dots looks like a space.
+    default: scalar.properties.isDefaultIgnorableCodePoint || scalar == "\u{2800}"
+    }
+  }
+
+  /// Whether it is invisible, and some scripts need it between letters.
+  private static func isJoiner(_ scalar: Unicode.Scalar) -> Bool {
+    scalar == "\u{200C}" || scalar == "\u{200D}"
+  }
+
+  /// Whether it is seen without other characters; a dot does not count.
+  private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+    if isUnsafe(scalar) || isJoiner(scalar) || scalar.properties.isWhitespace { return false }
+    switch scalar.properties.generalCategory {
+    case .nonspacingMark, .enclosingMark, .unassigned: return false
+    default: return scalar != "."
     }
   }
 

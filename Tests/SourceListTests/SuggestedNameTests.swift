@@ -25,6 +25,10 @@ import Testing
     ("evil\u{202E}txt.exe", "evil_txt.exe"),
     ("a\u{2066}b\u{200F}c\u{61C}d\u{FEFF}e\u{2028}f", "a_b_c_d_e_f"),
     // Some scripts need joiners.
+    // Nothing that looks like no character.
+    ("a\u{3164}b\u{115F}c\u{FE0F}d\u{2800}e\u{180B}f\u{E0100}", "a_b_c_d_e_f_"),
+    ("\u{200D}a", "_a"),
+    ("\u{200C}.bashrc", "_.bashrc"),
     ("نامه\u{200C}ها.pdf", "نامه\u{200C}ها.pdf"),
   ])
   func `a name is made safe`(text: String, name: String) {
@@ -34,7 +38,8 @@ import Testing
 
   @Test(arguments: [
     "", " ", ".", "..", "...", " .. ", "a/", "a\\", "/", "a/..", "\u{2003}", "a.httpfs-part",
-    "a.httpfs-part.record", "a.httpfs-origin", "s.httpfs-next",
+    "a.httpfs-part.record", "a.httpfs-origin", "s.httpfs-next", "\u{3164}", "\u{2800}", "\u{200D}",
+    "\u{301}\u{301}", ".\u{301}", "\u{202E}", "\u{1B}",
   ])
   func `no name is made of what names no file, or a file of httpfs`(text: String) {
     #expect(SuggestedName.safe(text) == nil)
