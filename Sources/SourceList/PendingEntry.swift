@@ -26,6 +26,8 @@ struct PendingEntry {
   var length: Int64?
   /// The last `max-download-limit=`; 0 for no limit.
   var rateLimit: Int64?
+  /// Whether the last `named-by=` is the server.
+  var isNamedByServer = false
   /// Every `pieces=`, in order.
   var pieces: PieceHashes?
 
@@ -95,6 +97,7 @@ struct PendingEntry {
     entry.length = length
     entry.pieces = pieces
     entry.rateLimit = rateLimit
+    entry.isNamedByServer = isNamedByServer
     return entry
   }
 }

@@ -42,6 +42,9 @@ package struct SourceEntry: Sendable, Equatable {
   /// Whether the server is asked for the last name of the path, which is empty if the URL has none.
   package var asksForName = false
 
+  /// Whether a session says that the server has chosen the name.
+  package var isNamedByServer = false
+
   package init(
     path: String, url: RemoteURL, mirrors: [RemoteURL] = [], headers: [HeaderField] = [],
     checksum: Checksum? = nil, line: Int = 0, isListing: Bool = false

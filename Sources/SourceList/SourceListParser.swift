@@ -247,8 +247,9 @@ package struct SourceListParser {
         )
       }
       entry.rateLimit = rate
+    case .namer where rules == .local: entry.isNamedByServer = value == "server"
     case .ignored: warn("option '\(name)' of aria2 has no effect here", about: name)
-    case .unknown: warn("unknown option '\(name)' ignored", about: name)
+    case .namer, .unknown: warn("unknown option '\(name)' ignored", about: name)
     }
   }
 

@@ -9,6 +9,8 @@ enum SourceOption {
   case length
   case pieces
   case rateLimit
+  /// Who has named the file of a session.
+  case namer
   /// aria2 knows it, but httpfs does not use it.
   case ignored
   case unknown
@@ -24,6 +26,7 @@ enum SourceOption {
     case "length": self = .length
     case "pieces": self = .pieces
     case "max-download-limit": self = .rateLimit
+    case "named-by": self = .namer
     default: self = Self.ignoredNames.contains(name) ? .ignored : .unknown
     }
   }

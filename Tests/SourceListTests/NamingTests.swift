@@ -45,6 +45,17 @@ import Testing
     #expect(throws: SourceListError.self) { try parse("http://h/get\n dir=/x\n") }
   }
 
+  @Test func `only a session says that a server has chosen a name`() throws {
+    let list = Array("http://h/get\n  out=.//a\n  named-by=server\nhttp://h/b\n".utf8)
+    let session = try SourceListReader.parse(list, sourceName: "s", rules: .local)
+    #expect(session.entries.map(\.isNamedByServer) == [true, false])
+    #expect(session.warnings.isEmpty)
+    let other = try SourceListReader.parse(
+      Array("http://h/get\n  named-by=server\n".utf8), sourceName: "l")
+    #expect(other.entries.map(\.isNamedByServer) == [false])
+    #expect(other.warnings.count == 1)
+  }
+
   @Test func `a listing is never asked for a name`() throws {
     let list = try SourceListReader.parse(
       Array("http://h/d/\n".utf8), sourceName: "urls.txt", listings: .unnamed, naming: .byServer)

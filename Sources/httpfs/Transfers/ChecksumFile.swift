@@ -37,6 +37,7 @@ struct ChecksumFile {
   /// The checksum of the file at `path`: that of its path, or else of its last name; nil if the
   /// file has none.
   func checksum(of path: String) -> Checksum? {
+    guard !path.hasFinalSlash else { return nil }
     var relative = path[...]
     while relative.hasPrefix("./") { relative = relative.dropFirst(2) }
     let last = relative.split(separator: "/").last.map(String.init) ?? ""

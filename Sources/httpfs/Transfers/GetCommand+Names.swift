@@ -14,9 +14,7 @@ extension GetCommand {
     }
   }
 
-  /// The entries with the names that servers give.
-  ///
-  /// - Throws: ``CommandFailure`` with a line for each that has no name at all.
+  /// The entries with the names that servers give; those that then have no name at all fail.
   func withNames(
     _ entries: [SessionEntry], _ client: TransferClient, _ access: Access,
     _ urlCommand: URLCommand?, _ timeLimit: TimeLimit
@@ -26,18 +24,12 @@ extension GetCommand {
     let names = ServerNames(
       queue: TransferQueue(client: client, configuration: configuration), options: options
     ) { request(for: $0, to: .discard, access, urlCommand) }
-    let named = try names.named(entries, timeLimit: timeLimit)
-    let messages = named.filter(\.isNameless).map { entry in
-      Self.noName(entry.source.url.text, isInList: entry.source.line > 0)
-    }
-    guard messages.isEmpty else { throw CommandFailure(messages: messages) }
-    return named
+    return try names.named(entries, timeLimit: timeLimit)
   }
 
-  /// The message about a URL without a usable file name.
-  static func noName(_ url: String, isInList: Bool) -> String {
-    "'\(showable(url))': the URL has no file name; choose one with "
-      + (isInList ? "out=" : "-o FILE")
+  /// The message about a URL of the command line without a usable file name.
+  static func noName(_ url: String) -> String {
+    "'\(showable(url))': the URL has no file name; choose one with -o FILE"
   }
 
   /// The given URL without possible secrets.

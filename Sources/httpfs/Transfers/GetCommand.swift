@@ -259,41 +259,56 @@ struct GetCommand: ParsableCommand {
     try TransferRun.endIfSignalled()
     var entries = entries
     if let checksumFile { try addChecksums(of: checksumFile, to: &entries) }
-    let placed = try placed(entries)
+    var placed = try placed(entries)
     guard let session else { return placed }
     let own = absolutePath(session.store.path)
-    for (index, entry) in placed.enumerated() {
+    for index in placed.indices where !placed[index].isNameless {
       try TransferRun.endIfSignalled(at: index)
-      guard absolutePath(entry.path) != own, !session.store.isUsed(by: entry.path) else {
-        throw CommandFailure(
-          "'\(entry.path)' cannot be the session and what is downloaded at once")
-      }
-      // A session has a line for it, with the options of a list.
-      guard !entry.path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
-        throw CommandFailure(
-          "a session cannot hold the name '\(entry.path)'; choose one without line breaks and"
-            + " other control characters")
-      }
+      guard let obstacle = obstacle(to: placed[index].path, in: session, own) else { continue }
+      guard placed[index].isNamedByAnswer else { throw CommandFailure(obstacle) }
+      placed[index].failure = JobFailure(.destinationExists, obstacle)
     }
     return placed
   }
 
-  /// Gives each file that is not in a session yet the checksum of its name.
+  /// Why a session, which has the absolute path `own`, cannot hold a file; nil if it can.
+  private func obstacle(to path: String, in session: SessionFile, _ own: String) -> String? {
+    guard absolutePath(path) != own, !session.store.isUsed(by: path) else {
+      return "'\(path)' cannot be the session and what is downloaded at once"
+    }
+    // A session has a line for it, with the options of a list.
+    guard !path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
+      return "a session cannot hold the name '\(path)'; choose one without line breaks and other"
+        + " control characters"
+    }
+    return nil
+  }
+
+  /// Gives each file that is not in a session yet the checksum of the name in its URL, or else of
+  /// its own: a server should not choose the line that its file is compared with.
   ///
-  /// - Throws: ``CommandFailure`` with a line for each entry that has none.
+  /// - Throws: ``CommandFailure`` with a line for each entry that has none, whatever servers say.
   private func addChecksums(
     of path: String, to entries: inout [SessionEntry]
   ) throws(CommandFailure) {
     let file = try ChecksumFile(path: path)
     var missing: [String] = []
     for index in entries.indices
-    where !entries[index].isPlaced && !entries[index].source.isListing {
-      guard let checksum = file.checksum(of: entries[index].path) else {
-        missing.append(
-          "'\(escapingControls(entries[index].path))' has no line in '\(escapingControls(path))'")
+    where !entries[index].isPlaced && !entries[index].source.isListing
+      && !entries[index].isNameless
+    {
+      let entry = entries[index]
+      if let checksum = file.checksum(of: entry.source.path) ?? file.checksum(of: entry.path) {
+        entries[index].source.checksum = checksum
         continue
       }
-      entries[index].source.checksum = checksum
+      let message =
+        "'\(escapingControls(entry.path))' has no line in '\(escapingControls(path))'"
+      if entry.isNamedByAnswer {
+        entries[index].failure = JobFailure(.invalidRequest, message)
+      } else {
+        missing.append(message)
+      }
     }
     if !missing.isEmpty { throw CommandFailure(messages: missing) }
   }
@@ -315,7 +330,7 @@ struct GetCommand: ParsableCommand {
     } catch let error as RemoteURL.ParseError {
       throw CommandFailure("'\(Self.showable(url))': malformed URL: \(error)")
     } catch is SourceListError {
-      throw CommandFailure(Self.noName(url, isInList: false))
+      throw CommandFailure(Self.noName(url))
     } catch {
       throw CommandFailure("'\(Self.showable(url))': \(error)")
     }
@@ -339,16 +354,16 @@ struct GetCommand: ParsableCommand {
       }
     }
     var seen: Set<PathKey> = []
-    // A server's name must not take the place of one that the user can see.
-    let order =
-      entries.indices.filter { !entries[$0].isNamedByServer }
-      + entries.indices.filter { entries[$0].isNamedByServer }
+    let directories = Self.directories(of: entries)
+    let order = Self.orderOfNames(entries)
     for (count, index) in order.enumerated() {
       try TransferRun.endIfSignalled(at: count)
-      let path = entries[index].path
-      if seen.insert(PathKey(path)).inserted { continue }
+      let entry = entries[index]
+      let path = entry.path
+      let isDirectory = entry.nameSource == .response && directories.contains(PathKey(path))
+      if !isDirectory, seen.insert(PathKey(path)).inserted { continue }
       // The user has not chosen the names that servers give.
-      guard entries[index].isNamedByServer else {
+      guard entry.nameSource.isOfServer || entry.isNamedByAnswer else {
         let other = order.prefix(count).lazy.map { entries[$0] }
           .first { PathKey($0.path) == PathKey(path) }
         let url = entries[index].source.url
@@ -360,6 +375,32 @@ struct GetCommand: ParsableCommand {
       entries[index].failure = .isDuplicate
     }
     return entries
+  }
+
+  /// The entries that have names, in the order in which they take them.
+  ///
+  /// A server's name must not take the place of one that the user can see, and an answer must not
+  /// decide whether another file is downloaded.
+  private static func orderOfNames(_ entries: [SessionEntry]) -> [Int] {
+    let named = entries.indices.filter { !entries[$0].isNameless }
+    let others = named.filter { !entries[$0].nameSource.isOfServer }
+    return others.filter { !entries[$0].isNamedByAnswer }
+      + others.filter { entries[$0].isNamedByAnswer }
+      + named.filter { entries[$0].nameSource.isOfServer }
+  }
+
+  /// The directories of all files, if a response names any file; otherwise none.
+  private static func directories(of entries: [SessionEntry]) -> Set<PathKey> {
+    guard entries.contains(where: { $0.nameSource == .response }) else { return [] }
+    var directories: Set<PathKey> = []
+    for entry in entries where entry.failure == nil {
+      var path = Substring(entry.path)
+      while let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {
+        path = path[..<slash]
+        guard directories.insert(PathKey(path)).inserted else { break }
+      }
+    }
+    return directories
   }
 
   /// The absolute path, without `.`, `..` and double slashes; links are not resolved.
@@ -437,7 +478,8 @@ struct GetCommand: ParsableCommand {
       try TransferRun.endIfSignalled(at: jobs.count)
       jobs.append(
         TransferRun.Job(
-          name: entry.path, url: access.url(entry.source.url), failure: entry.failure))
+          name: entry.shownName, url: access.url(entry.source.url), failure: entry.failure,
+          nameSource: entry.nameSource))
     }
     let keeper = try session.map { try SessionKeeper($0, entries) }
     var output = TransferOutput(json: options.json, quiet: options.quiet)
@@ -465,9 +507,11 @@ struct GetCommand: ParsableCommand {
 
   private func destination(of entry: SessionEntry) -> Destination {
     guard entry.path != "/dev/null" else { return .discard }
+    // A server must not choose which file --overwrite destroys.
+    let replaces = options.overwrite && entry.nameSource != .response
     return .file(
       entry.name, inside: entry.directory,
-      existing: options.overwrite ? .replace : skipExisting ? .keep : .replaceResult)
+      existing: replaces ? .replace : skipExisting ? .keep : .replaceResult)
   }
 
   /// Whether the file already exists, which is reported to the user.

@@ -15,7 +15,7 @@ struct JobFailure: Error, Sendable {
     self.reason = reason
   }
 
-  /// The failure of a request for a directory listing.
+  /// The failure of a request for a directory listing, or for the name of a file.
   init(_ error: TransferError) {
     self.init(error.code, error.reason + FailureRemedy.ending(error.remedy))
     status = error.status
@@ -27,6 +27,18 @@ struct JobFailure: Error, Sendable {
   /// A file of a listing whose path is that of another one.
   static let isDuplicate = JobFailure(
     .destinationExists, "another URL has the same name here: download it on its own, with -o")
+
+  /// A question for a name without an answer in time.
+  static let isSilent = JobFailure(.timedOut, "the server did not say the file's name in time")
+
+  /// A file that neither its URL nor its server names; `cause` is the failure of the question.
+  static func isNameless(after cause: JobFailure?) -> JobFailure {
+    let advice = "the URL has no file name; choose one with -o FILE, or with out= in a list"
+    guard let cause else { return JobFailure(.invalidRequest, advice) }
+    var failure = JobFailure(cause.code, "\(cause.reason); \(advice)")
+    failure.status = cause.status
+    return failure
+  }
 
   /// A URL that ends in `/` without `--recursive`.
   static let isDirectory = JobFailure(

@@ -13,13 +13,13 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
-  /// Whether a server has named it, in a directory listing or in a response.
-  private(set) var isNamedByServer = false
+  /// Where the name comes from.
+  private(set) var nameSource = NameSource.user
   /// Why it fails without a request; nil if it does not.
   var failure: JobFailure?
 
-  /// Whether a session keeps it: a name can be in a session once.
-  fileprivate var canResume: Bool { failure?.code != .destinationExists }
+  /// Whether a session keeps it: it has a name, which can be in a session once.
+  fileprivate var canResume: Bool { !isNameless && failure?.code != .destinationExists }
 
   /// A file without a destination yet.
   init(_ source: SourceEntry) {
@@ -30,6 +30,7 @@ struct SessionEntry: Sendable {
   /// A file of a session: the user named the part before `//`.
   fileprivate init(placed source: SourceEntry) {
     self.init(source)
+    if source.isNamedByServer { nameSource = .response }
     isPlaced = true
     if name.hasFinalSlash {
       self.source.url = source.url.listing ?? source.url
@@ -52,7 +53,7 @@ struct SessionEntry: Sendable {
     child.source.path = child.name
     child.source.url = url
     child.source.isListing = isListing
-    child.isNamedByServer = true
+    child.nameSource = .listing
     return child
   }
 
@@ -60,14 +61,27 @@ struct SessionEntry: Sendable {
   var asksForName: Bool { source.asksForName && !isPlaced }
 
   /// Whether neither its URL nor its server has given it a name.
-  var isNameless: Bool { asksForName && (name.isEmpty || name.hasFinalSlash) }
+  var isNameless: Bool { source.asksForName && (name.isEmpty || name.hasFinalSlash) }
 
-  /// Replaces the last name of the path by one that the server has given.
-  mutating func take(nameOfServer last: String) {
-    let start = name.utf8.lastIndex(of: UInt8(ascii: "/")).map { name.utf8.index(after: $0) }
-    name = String(name[..<(start ?? name.startIndex)]) + last
-    source.path = name
-    isNamedByServer = true
+  /// Whether the name depends on the answer of a server: then a name that the user can see comes
+  /// first, and an unsuitable one fails this file alone.
+  var isNamedByAnswer: Bool { source.asksForName }
+
+  /// Replaces the last name of the path by the one that the server has given, if it has.
+  ///
+  /// Without any name, the file fails as the question has.
+  mutating func take(_ answer: ServerNames.Answer) {
+    switch answer {
+    case .name(let last):
+      let start = name.utf8.lastIndex(of: UInt8(ascii: "/")).map { name.utf8.index(after: $0) }
+      name = String(name[..<(start ?? name.startIndex)]) + last
+      nameSource = .response
+    case .noName:
+      nameSource = .urlAfterAnswer
+      if isNameless { failure = .isNameless(after: nil) }
+    case .failure(let cause):
+      if isNameless { failure = .isNameless(after: cause) }
+    }
   }
 
   /// Sets the path that the user named.
@@ -94,6 +108,9 @@ struct SessionEntry: Sendable {
     guard let directory, directory != "." else { return last.isEmpty ? "./" : last }
     return directory == "/" ? "/" + last : "\(directory)/\(last)"
   }
+
+  /// What messages call it: its path, or its URL if it has no name.
+  var shownName: String { isNameless ? source.url.redacted : path }
 
   /// The path in the form of a session.
   fileprivate var sessionPath: String {
@@ -182,6 +199,7 @@ struct SessionFile {
         ([item.entry.source.url] + item.entry.source.mirrors).map(\.text)
         .joined(separator: "\t") + "\n"
       text += "  out=\(item.entry.sessionPath)\n"
+      if item.entry.nameSource == .response { text += "  named-by=server\n" }
       for header in item.entry.source.headers {
         text += "  header=\(header.name): \(header.value)\n"
       }

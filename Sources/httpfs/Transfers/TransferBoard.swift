@@ -25,6 +25,7 @@ struct TransferBoard {
   private(set) var changeCount = 0
 
   private let isUpload: Bool
+  private let nameSources: [NameSource]
   private var backlog: TransferBacklog
   private var transfers: [Int: Transfer] = [:]
 
@@ -34,6 +35,7 @@ struct TransferBoard {
       DisplayItem(id: index, name: job.name, url: job.url)
     }
     states = Array(repeating: .queued, count: jobs.count)
+    nameSources = jobs.map(\.nameSource)
     backlog = TransferBacklog(
       hosts: jobs.map(\.host), maximumPerHost: maximumPerHost)
     for (index, job) in jobs.enumerated() {
@@ -117,7 +119,8 @@ struct TransferBoard {
     var ended: [Int] = []
     for (index, transfer) in transfers {
       let progress = transfer.progress
-      items[index] = DisplayItem(items[index], transfer, progress, isUpload: isUpload)
+      items[index] = DisplayItem(
+        items[index], transfer, progress, isUpload: isUpload, nameSource: nameSources[index])
       if states[index] != progress.state {
         states[index] = progress.state
         changeCount += 1
@@ -154,7 +157,8 @@ extension Transfer {
 extension DisplayItem {
   /// The display item of a transfer of the same file as `item`.
   fileprivate init(
-    _ item: DisplayItem, _ transfer: Transfer, _ progress: TransferProgress, isUpload: Bool
+    _ item: DisplayItem, _ transfer: Transfer, _ progress: TransferProgress, isUpload: Bool,
+    nameSource: NameSource
   ) {
     let state: State =
       switch progress.state {
@@ -164,7 +168,8 @@ extension DisplayItem {
       case .waiting: .waiting(reason: progress.reason ?? "")
       case .paused: .paused
       case .finished: .finished
-      case .failed: .failed((progress.reason ?? "") + Self.remedy(of: transfer, isUpload))
+      case .failed:
+        .failed((progress.reason ?? "") + Self.remedy(of: transfer, isUpload, nameSource))
       case .cancelled: .cancelled
       }
     self.init(
@@ -181,8 +186,11 @@ extension DisplayItem {
   }
 
   /// What helps after the failure of a transfer.
-  private static func remedy(of transfer: Transfer, _ isUpload: Bool) -> String {
+  private static func remedy(
+    of transfer: Transfer, _ isUpload: Bool, _ nameSource: NameSource
+  ) -> String {
     guard let error = transfer.error else { return "" }
+    if let remedy = nameSource.remedy(after: error) { return remedy }
     guard error.code == .destinationExists else { return FailureRemedy.ending(error.remedy) }
     return isUpload
       ? ": use --overwrite to replace it, or -o to name another file"

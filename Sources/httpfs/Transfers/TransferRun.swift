@@ -21,10 +21,15 @@ final class TransferRun: Sendable {
     let host: String
     /// Why it fails without a transfer; nil if it does not.
     let failure: JobFailure?
+    /// Where the name comes from.
+    let nameSource: NameSource
 
-    init(name: String, url: RemoteURL, failure: JobFailure? = nil) {
+    init(
+      name: String, url: RemoteURL, failure: JobFailure? = nil, nameSource: NameSource = .user
+    ) {
       self.name = name
       self.failure = failure
+      self.nameSource = nameSource
       self.url = url.redacted
       host = url.authority
     }

@@ -172,6 +172,21 @@ extension RealMounts {
       #expect(refused.ending == .exited(73), "\(refused.error)")
       #expect(try work.text("b.bin") == "mine\n")
       // Also a name that other files of the command have; the server is not the one to choose.
+      // Nor is it with --overwrite, also where it names a link.
+      #expect(symlink("nowhere", work.path("link")) == 0)
+      for (name, options) in [("b.bin", ["--overwrite"]), ("link", ["-J", "--overwrite"])] {
+        try disposition("attachment; filename=\(name)", at: origin)
+        let refused = try work.run(["get"] + options + [url(origin)])
+        #expect(refused.ending == .exited(73), "\(refused.error)")
+        #expect(refused.errorLines.count == 1)
+        for text in ["'\(name)'", "-o", "--no-content-disposition"] {
+          #expect(refused.error.contains(text), "\(refused.error)")
+        }
+      }
+      #expect(try work.text("b.bin") == "mine\n")
+      let target = try FileManager.default.destinationOfSymbolicLink(atPath: work.path("link"))
+      #expect(target == "nowhere")
+      try disposition("attachment; filename=b.bin", at: origin)
       let second = try work.get("-o", "d/", url(origin), url(origin, "get"), url(origin, "b.bin"))
       #expect(second.ending == .exited(73), "\(second.error)")
       #expect(second.error.contains("has the same name here"), "\(second.error)")
@@ -209,22 +224,142 @@ extension RealMounts {
       #expect(try FileManager.default.contentsOfDirectory(atPath: work.path("down")) == [name])
     }
 
-    @Test func `a URL without a name and without an answer is refused, with what to do`() throws {
+    @Test func `--overwrite replaces an earlier download that the server named`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      #expect(try work.get(url(origin)).succeeded)
+      try origin.control("*", ["version": "2"])
+      let second = try work.get("--overwrite", url(origin))
+      #expect(second.succeeded && !second.error.contains("unchanged"), "\(second.error)")
+      #expect(work.names == ["b.bin"])
+    }
+
+    @Test func `a session remembers that the server chose the name, and does not overwrite`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      try work.sandbox.write("mine\n", to: "work/b.bin")
+      let first = try work.get("--session", "s", "--overwrite", url(origin))
+      #expect(first.ending == .exited(73), "\(first.error)")
+      for arguments in [[], [url(origin)]] {
+        let next = try work.run(["get", "--session", "s", "--overwrite"] + arguments)
+        #expect(next.ending == .exited(73), "\(next.error)")
+        #expect(!next.error.contains("unknown option"), "\(next.error)")
+      }
+      #expect(try work.text("b.bin") == "mine\n")
+    }
+
+    @Test func `a URL without a name and without one from its server fails alone`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       let nameless = origin.url("", length: 10, seed: 1)
       let shown = nameless.prefix { $0 != "?" }
-      for options in [[], ["--no-content-disposition"]] {
-        let result = try work.run(["get"] + options + [nameless, url(origin, "a.bin")])
-        #expect(result.ending == .exited(1))
-        #expect(
-          result.errorLines
-            == ["httpfs: '\(shown)': the URL has no file name; choose one with -o FILE"])
-      }
-      let list = try work.sandbox.write("\(nameless)\n", to: "list")
-      let result = try work.get("-i", list)
-      #expect(result.error.contains("the URL has no file name; choose one with out="))
+      let advice = "the URL has no file name; choose one with -o FILE"
+      let refused = try work.get("--no-content-disposition", nameless, url(origin, "a.bin"))
+      #expect(refused.ending == .exited(1))
+      #expect(refused.errorLines == ["httpfs: '\(shown)': \(advice)"])
       #expect(work.names.isEmpty)
+
+      let list = try work.sandbox.write("\(nameless)\n\(url(origin, "a.bin"))\n", to: "list")
+      let result = try work.get("-i", list, "--session", "s")
+      #expect(result.ending == .exited(1), "\(result.error)")
+      #expect(result.error.contains("\(advice), or with out= in a list"), "\(result.error)")
+      #expect(work.names == ["a.bin"])
+
+      try origin.post(["match": ["path": "/data/"], "parameters": ["status": 403]])
+      let denied = try work.get("--json", "-o", "d/", "-i", list)
+      #expect(denied.ending == .exited(24), "\(denied.output)\(denied.error)")
+      #expect(try work.sha256("d/a.bin") == Self.digest)
+      let failure = try #require(denied.jsonLines().first { $0["status"] as? Int != nil })
+      #expect(failure["status"] as? Int == 403)
+      #expect((failure["name"] as? String)?.hasPrefix(String(shown)) == true)
+    }
+
+    @Test func `URLs of one name whose servers do not answer fail alone, except the first`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.post([
+        "match": ["path": "*", "fields": ["Range": "bytes=0-0"]], "parameters": ["status": 404],
+      ])
+      let list = try work.sandbox.write(
+        "\(url(origin))&x=1\n\(url(origin))&x=2\n\(url(origin, "a.bin"))\n", to: "list")
+      let result = try work.get("-i", list)
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(work.names == ["a.bin", "get.php"])
+    }
+
+    @Test func `a server that names the session, or a directory of the user, fails alone`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=s", at: origin)
+      let list = try work.sandbox.write(
+        "\(url(origin, "get"))\n\(url(origin, "a.bin"))\n  out=foo/x.bin\n", to: "list")
+      let first = try work.get("-i", list, "--session", "s")
+      #expect(first.ending == .exited(73), "\(first.error)")
+      #expect(first.error.contains("cannot be the session"), "\(first.error)")
+      #expect(try work.sha256("foo/x.bin") == Self.digest)
+
+      try disposition("attachment; filename=foo", at: origin)
+      let second = try work.get("-j", "1", "-o", "d/", "-i", list)
+      #expect(second.ending == .exited(73), "\(second.error)")
+      #expect(second.error.contains("has the same name here"), "\(second.error)")
+      #expect(try work.sha256("d/foo/x.bin") == Self.digest)
+    }
+
+    @Test(arguments: [403, 404])
+    func `a URL that is valid once fails with the advice to name the file`(_ status: Int) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.post([
+        "match": ["path": "*", "requests": ["from": 2]], "parameters": ["status": status],
+        "name": "refusal",
+      ])
+      let result = try work.get(url(origin))
+      #expect(result.ending == .exited(status == 403 ? 24 : 3), "\(result.error)")
+      #expect(result.error.contains("valid only once"), "\(result.error)")
+      #expect(result.error.contains("use -o FILE"), "\(result.error)")
+      #expect(!result.error.contains("--netrc"), "\(result.error)")
+      let named = try work.get("-o", "b.bin", url(origin))
+      #expect(!named.error.contains("valid only once"), "\(named.error)")
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: ["stall", "retry-after"])
+    func `a server that holds the question delays other files for 10 seconds at most`(
+      _ fault: String
+    ) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let held = "HTTP/1.1 503 No\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"
+      try origin.post([
+        "match": ["path": "/data/get.php", "fields": ["Range": "bytes=0-0"]],
+        "actions": fault == "stall" ? ["stall"] : [["text": held]],
+      ])
+      let start = ContinuousClock.now
+      let result = try work.get(url(origin), url(origin, "a.bin"))
+      #expect(ContinuousClock.now - start < .seconds(fault == "stall" ? 16 : 6))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == ["a.bin", "get.php"])
+    }
+
+    @Test func `the server does not choose the line of --checksum-file`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let zeros = String(repeating: "0", count: 64)
+      let wrong = try work.sandbox.write("\(zeros)  get.php\n\(Self.digest)  b.bin\n", to: "wrong")
+      let refused = try work.get("--checksum-file", wrong, url(origin))
+      #expect(refused.ending == .exited(32), "\(refused.error)")
+      let right = try work.sandbox.write("\(Self.digest)  b.bin\n", to: "right")
+      let result = try work.get("--checksum-file", right, url(origin))
+      #expect(result.succeeded, "\(result.error)")
+      let other = try work.sandbox.write("\(Self.digest)  a.bin\n", to: "other")
+      let some = try work.get("--checksum-file", other, url(origin), url(origin, "a.bin"))
+      #expect(some.ending == .exited(1), "\(some.error)")
+      #expect(some.error.contains("'b.bin' has no line in"), "\(some.error)")
+      #expect(work.names == ["a.bin", "b.bin"])
     }
   }
 }
