@@ -7,7 +7,7 @@ struct TransferOptions: ParsableArguments {
     help: ArgumentHelp("Maximum number of consecutive failures of a request.", valueName: "n"))
   var retries: Int = 8
 
-  @Flag(help: "Replace an existing file, whatever it is.")
+  @Flag(help: "Replace an existing file, except under a name from Content-Disposition.")
   var overwrite = false
 
   @Option(help: ArgumentHelp("The same as --stall-timeout.", valueName: "time"))
