@@ -25,7 +25,8 @@ package enum ResponseVerdict: Equatable, Sendable {
   /// Judges the head of a response to a request for `asked` (nil for the whole).
   ///
   /// Follows RFC 9110 §14 and §15.3.7. A 206 must carry a `Content-Range` whose range starts at or
-  /// before the first byte requested, and any `Content-Length` must fit it.
+  /// before the first byte requested, and any `Content-Length` must fit it. A `Content-Range` in a
+  /// 200, which means nothing there, must not name a part.
   ///
   /// - Parameters:
   ///   - response: the head of the final response.
@@ -54,14 +55,27 @@ package enum ResponseVerdict: Equatable, Sendable {
 
   private static func judgeWhole(_ fields: HTTPFields) -> ResponseVerdict {
     if let reason = framingFault(fields) { return .invalid(reason: reason) }
-    if fields[.transferEncoding] != nil {
-      return .whole(ContentVersion(fields, completeLength: nil))
+    var length: Int64?
+    if fields[.transferEncoding] == nil {
+      switch contentLength(fields) {
+      case .absent: break
+      case .malformed: return .invalid(reason: "malformed Content-Length")
+      case .bytes(let count): length = count
+      }
     }
-    switch contentLength(fields) {
-    case .absent: return .whole(ContentVersion(fields, completeLength: nil))
-    case .malformed: return .invalid(reason: "malformed Content-Length")
-    case .bytes(let length): return .whole(ContentVersion(fields, completeLength: length))
+    // Such a body may be the part that was asked for, sent with a wrong status, or the whole.
+    guard fields[fields: .contentRange].first == nil || namesWhole(fields, length: length) else {
+      return .invalid(reason: "Content-Range in an answer with the status of the whole")
     }
+    return .whole(ContentVersion(fields, completeLength: length))
+  }
+
+  /// Whether `Content-Range` names all bytes of a body of `length` bytes, or of unknown length.
+  private static func namesWhole(_ fields: HTTPFields, length: Int64?) -> Bool {
+    guard let named = fields.readable(.contentRange).flatMap(ContentRange.init(field:)),
+      let range = named.range, let complete = named.completeLength
+    else { return false }
+    return range == 0..<complete && complete == length ?? complete
   }
 
   private static func judgePart(_ fields: HTTPFields, asked: ByteRange?) -> ResponseVerdict {

@@ -50,6 +50,28 @@ import Testing
       judge(203, fields) == .whole(ContentVersion(entityTag: Self.tag, completeLength: 5000)))
   }
 
+  @Test(
+    "A part with the status of the whole is refused: its body may be either",
+    arguments: [200, 203],
+    [
+      [.contentRange: "bytes 1000-1999/5000", .contentLength: "1000"],
+      [.contentRange: "bytes 1000-1999/5000", .transferEncoding: "chunked"],
+      [.contentRange: "bytes 1000-1999/5000"], [.contentRange: "bytes 0-999/5000"],
+      [.contentRange: "bytes 0-999/*"], [.contentRange: "bytes */5000"],
+      [.contentRange: "x"], [.contentRange: "bytes 0-4999/5000", .contentLength: "4999"],
+    ] as [HTTPFields])
+  func partCalledWhole(status: Int, fields: HTTPFields) {
+    #expect(isInvalid(judge(status, fields)))
+  }
+
+  @Test("The whole may say that it is the whole", arguments: [200, 203])
+  func wholeNamed(status: Int) {
+    let fields: HTTPFields = [.contentRange: "bytes 0-4999/5000", .contentLength: "5000"]
+    #expect(judge(status, fields) == .whole(ContentVersion(completeLength: 5000)))
+    let chunked: HTTPFields = [.contentRange: "bytes 0-4999/5000", .transferEncoding: "chunked"]
+    #expect(judge(status, chunked) == .whole(ContentVersion()))
+  }
+
   @Test("A part of unknown complete length says so")
   func partOfUnknownLength() {
     #expect(
@@ -123,8 +145,6 @@ import Testing
     arguments: [
       ([.contentLength: "5000"], 5000), ([.contentLength: "0"], 0), ([:], nil),
       ([.transferEncoding: "chunked"], nil), ([.contentLength: "1152921504606846976"], 1 << 60),
-      // A range in a 200 means nothing.
-      ([.contentLength: "5000", .contentRange: "bytes 0-9/10"], 5000),
     ] as [(HTTPFields, Int64?)])
   func whole(fields: HTTPFields, length: Int64?) {
     for asked in [Self.asked, nil] {
@@ -177,7 +197,8 @@ import Testing
   @Test("Every status has its verdict")
   func everyStatus() {
     for status in 100...999 {
-      let verdict = judge(status, [.contentRange: "bytes 1000-1999/5000"])
+      let isWhole = status == 200 || status == 203
+      let verdict = judge(status, isWhole ? [:] : [.contentRange: "bytes 1000-1999/5000"])
       let isExpected: Bool
       switch (status, verdict) {
       case (200, .whole), (203, .whole), (206, .part), (304, .notModified),

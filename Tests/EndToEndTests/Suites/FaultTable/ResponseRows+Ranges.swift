@@ -62,6 +62,29 @@ extension RealMounts.ResponseRows {
       ])
   }
 
+  @Test(
+    "02 a part with the status of the whole: nothing is stored, asked again, then EIO",
+    .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+  func partCalledWhole(seed: UInt64) throws {
+    let chunked = #","Content-Length":null,"Transfer-Encoding":"chunked""#
+    try Self.expectRejection(
+      try FaultRow(2, seed: seed, readTimeout: 2),
+      try [(200, ""), (203, ""), (200, chunked), (203, chunked)].map { status, fields in
+        // The resource is served in one chunk.
+        let chunk = fields.isEmpty ? "" : #"{"text": "{hex(asked)}\r\n"}, "#
+        let end = fields.isEmpty ? "" : #", {"text": "\r\n0\r\n\r\n"}"#
+        return try OriginFault(
+          match: #"{"range": true}"#,
+          actions: #"""
+            [{"head": {"status": \#(status), "set": {
+                "Content-Range": "bytes {first}-{last}/{length}"\#(fields)}}},
+              \#(chunk)"content"\#(end)]
+            """#)
+      },
+      // A request for the whole file gets what its status says.
+      lastingGet: .right)
+  }
+
   private static func contentRange(_ field: String) throws -> OriginFault {
     try OriginFault(
       match: #"{"range": true}"#,
