@@ -7,6 +7,17 @@ package enum FailureRemedy: String, Sendable {
     "name the server's certificate authority with --cacert FILE, or use --insecure"
   case network = "check the host name, the port and the network"
 
+  /// The remedy of a TLS failure; nil if another authority would not help.
+  ///
+  /// Whoever cuts or disturbs a connection must not lead the user to give up verification.
+  package static func ofTLS(_ reason: String) -> FailureRemedy? {
+    // The words of libcurl with OpenSSL, and with GnuTLS.
+    let signs = [
+      "certificate problem", "certificate subject name", "certificate verification failed",
+    ]
+    return signs.contains { reason.contains($0) } ? .authority : nil
+  }
+
   /// The end of the message about a failure; empty without a remedy.
   package static func ending(_ remedy: FailureRemedy?) -> String {
     remedy.map { "; \($0.rawValue)" } ?? ""

@@ -57,6 +57,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   let origin: String?
   /// What the failure shows about the server; nil if it shows nothing.
   let contact: Contact?
+  /// Whether the server refuses a URL whose signature has expired.
+  private var isOfExpiredSignature = false
 
   package init(_ code: Code, _ reason: String) {
     self.init(code, reason, contact: nil)
@@ -76,16 +78,15 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
   /// What the user can do about it; nil if the reason says it, or only time helps.
   private var remedy: FailureRemedy? {
-    switch code {
+    if isOfExpiredSignature { return nil }
+    return switch code {
     case .missing: .url
     case .denied: reason.contains("proxy") ? .proxyCredentials : .credentials
-    case .refused where isOfCertificate: .authority
+    case .refused: .ofTLS(reason)
     case .unreachable: .network
     default: nil
     }
   }
-
-  private var isOfCertificate: Bool { reason.contains("TLS") }
 
   /// Whether the failure concerns the server that was asked, so that another one may do better.
   var isOfServer: Bool {
@@ -102,9 +103,13 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     FileError(.unreachable, reason, origin: origin, contact: contact)
   }
 
-  /// The same failure, with more of its reason.
-  func adding(_ text: String) -> FileError {
-    FileError(code, reason + text, origin: origin, contact: contact)
+  /// The same refusal, of a URL whose signature has expired.
+  var ofExpiredSignature: FileError {
+    var error = FileError(
+      code, reason + ": the signature of the listed URL has expired", origin: origin,
+      contact: contact)
+    error.isOfExpiredSignature = true
+    return error
   }
 
   /// The remote file is another version than the pinned one.

@@ -85,13 +85,24 @@ import Testing
   @Test("An advice follows the reason of a certificate that cannot be verified, and of no other")
   func adviceOnTLS() throws {
     let url = try RemoteURL("https://h/a")
-    func text(_ code: ExchangeError.Code) -> String {
-      FileError(ExchangeError(code: code, url: url, detail: "self-signed")).advisedReason
+    func text(_ code: ExchangeError.Code, _ detail: String = "self-signed") -> String {
+      FileError(ExchangeError(code: code, url: url, detail: detail)).advisedReason
     }
-    #expect(text(.tls).hasSuffix("with --cacert FILE, or use --insecure"))
+    #expect(
+      text(.tls, "SSL certificate problem: self-signed certificate")
+        .hasSuffix("with --cacert FILE, or use --insecure"))
+    #expect(!text(.tls, "SSL routines::wrong version number").contains(";"))
     #expect(text(.connectionRefused).hasSuffix("; check the host name, the port and the network"))
     #expect(!text(.tooManyRedirects).contains(";"))
     #expect(!text(.connectionLost).contains(";"))
+  }
+
+  @Test("Credentials are no help once the signature of the URL has expired")
+  func adviceOnSignature() {
+    let error = FileError(ResponseVerdict.denied(status: 403)).ofExpiredSignature
+    #expect(error.advisedReason.hasSuffix(": the signature of the listed URL has expired"))
+    #expect(error.code == .denied)
+    #expect(error.contact == .refused)
   }
 
   @Test("A shortage of this process says nothing about the server")
@@ -111,7 +122,6 @@ import Testing
     #expect(FileError(ExchangeError(code: .other, url: url, detail: "")).contact == nil)
     let busy = FileError(.unavailable(status: 503, retryAfter: nil))
     #expect(busy.contact == .refused)
-    #expect(busy.adding(": twice").contact == .refused)
   }
 
   @Test("A cache directory that cannot be had is a failure of the cache")

@@ -54,7 +54,7 @@ extension TransferError {
   /// What a user can do about it; nil if there is nothing, or if the reason is enough.
   package var remedy: FailureRemedy? {
     switch (code, status) {
-    case (.tls, _): .authority
+    case (.tls, _): .ofTLS(reason)
     case (.status, 404), (.status, 410): .url
     // The signature of a URL takes the place of credentials.
     case (.status, 401), (.status, 403): url.signatureExpiry == nil ? .credentials : nil

@@ -228,7 +228,7 @@ final class FileServers: Sendable {
     guard settings.signer == nil, error.code == .denied || error.code == .missing,
       let expiry = url(ofMirror: mirror).signatureExpiry, expiry <= Int64(time(nil))
     else { return error }
-    return error.adding(": the signature of the listed URL has expired")
+    return error.ofExpiredSignature
   }
 
   /// Whether a server other than `index` can define what the file is.
