@@ -26,7 +26,7 @@ import Testing
 
   /// The actions of a probe's owner, with the probe that it knows.
   enum Event: CaseIterable {
-    case join, begin, started, connecting, sent, awaitURL, takeURL, takeUnanswered, retry
+    case join, begin, started, held, connecting, sent, awaitURL, takeURL, takeUnanswered, retry
     case retryDelay, giveUp, takeLate, postpone, end
 
     fileprivate func happen(to probe: inout Subject, _ id: ProbeID) {
@@ -34,6 +34,7 @@ import Testing
       case .join: _ = probe.join(ProbeTests.waiting(until: 30), limit: nil)
       case .begin: probe.begin(id, now: ProbeTests.start)
       case .started: probe.started(id, as: ExchangeID(rawValue: 1))
+      case .held: probe.held(id, until: ProbeTests.start)
       case .connecting: probe.connecting(id, now: ProbeTests.start)
       case .sent: probe.sent(id, now: ProbeTests.start)
       case .awaitURL: probe.awaitURL(id)
@@ -125,6 +126,23 @@ import Testing
         #expect(probe.ends(earlier, before: Self.start))
       }
     }
+  }
+
+  @Test("A request that its server has asked to hold says so until it connects")
+  func held() throws {
+    var (probe, id) = try Self.probe(in: .due)
+    func reason(_ probe: Subject) -> WaitReason? {
+      let use = WaitReason.SlotUse(count: 5, ownCount: 1, silence: .seconds(4))
+      return probe.wait(now: Self.at(1), slotUse: { use })?.reason
+    }
+    probe.begin(id, now: Self.start)
+    probe.held(id, until: Self.at(31))
+    #expect(reason(probe) == .held(.seconds(30)))
+    probe.connecting(id, now: Self.start)
+    #expect(reason(probe) == .connecting(.seconds(1)))
+    probe.held(id, until: Self.at(31))
+    probe.retry(id)
+    #expect(reason(probe) != .held(.seconds(30)))
   }
 
   @Test("One question has all waiters, and its end answers each of them once")

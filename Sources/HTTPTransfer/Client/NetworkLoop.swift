@@ -233,10 +233,10 @@ final class NetworkLoop {
     endLateExchanges(now: now, multi: multi)
   }
 
-  /// Records which origins have sent something since the last check.
+  /// Records which origins have sent something since the last check, or have asked for a pause.
   private func recordReceived(now: ContinuousClock.Instant) {
     var origins: Set<String> = []
-    for exchange in exchanges.values where exchange.takeReceived() {
+    for exchange in exchanges.values where exchange.takeReceived() || exchange.isHeld {
       origins.insert(exchange.request.placeOrigin)
     }
     guard !origins.isEmpty else { return }

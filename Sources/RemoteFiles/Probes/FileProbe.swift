@@ -86,6 +86,9 @@ struct FileProbe: Sendable {
 
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) { probe.begin(id, now: now) }
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) { probe.started(id, as: exchange) }
+  mutating func held(_ id: ProbeID, until moment: ContinuousClock.Instant) {
+    probe.held(id, until: moment)
+  }
   mutating func connecting(_ id: ProbeID, now: ContinuousClock.Instant) {
     probe.connecting(id, now: now)
   }

@@ -101,7 +101,8 @@ struct FileProber: Sendable {
       return environment.client.cancel(exchange)
     }
     let isHopeless = state.withLock {
-      $0.probe.ends(id, before: moment) || $0.hasBelievedBytes
+      $0.probe.held(id, until: moment)
+      return $0.probe.ends(id, before: moment) || $0.hasBelievedBytes
     }
     context.recordDelay(error)
     guard isHopeless else { return }

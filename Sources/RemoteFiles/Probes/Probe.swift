@@ -51,6 +51,8 @@ struct Probe<Answer: Sendable>: Sendable {
     var limit: ContinuousClock.Instant?
     /// When the first request was handed to the client.
     var askedAt: ContinuousClock.Instant?
+    /// Until when the server of the last request, which has a slot, has asked for no request.
+    var heldUntil: ContinuousClock.Instant?
     /// Since when the last request, which has a slot, waits for a connection.
     var connectingSince: ContinuousClock.Instant?
     /// When the last request was sent to the server.
@@ -61,6 +63,13 @@ struct Probe<Answer: Sendable>: Sendable {
     var exchange: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
+
+    /// Forgets how far the last request has come.
+    mutating func forgetRequest() {
+      heldUntil = nil
+      connectingSince = nil
+      sentAt = nil
+    }
   }
 
   private var question: Question?
@@ -125,8 +134,7 @@ struct Probe<Answer: Sendable>: Sendable {
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) {
     guard isAsking(id) else { return }
     question?.phase = .asked
-    question?.connectingSince = nil
-    question?.sentAt = nil
+    question?.forgetRequest()
     question?.pause = nil
     if question?.askedAt == nil { question?.askedAt = now }
   }
@@ -136,9 +144,16 @@ struct Probe<Answer: Sendable>: Sendable {
     if isAsking(id) { question?.exchange = exchange }
   }
 
-  /// Records that the request has a slot at its server.
+  /// Records that the request is held until `moment`, because its server has asked for a pause.
+  mutating func held(_ id: ProbeID, until moment: ContinuousClock.Instant) {
+    if isAsking(id) { question?.heldUntil = moment }
+  }
+
+  /// Records that the request has a slot at its server, and that nothing holds it.
   mutating func connecting(_ id: ProbeID, now: ContinuousClock.Instant) {
-    if isAsking(id), question?.connectingSince == nil { question?.connectingSince = now }
+    guard isAsking(id) else { return }
+    question?.heldUntil = nil
+    if question?.connectingSince == nil { question?.connectingSince = now }
   }
 
   /// Records that the client has sent the request.
@@ -180,8 +195,7 @@ struct Probe<Answer: Sendable>: Sendable {
     guard isAsking(id) else { return }
     question?.phase = .due
     question?.exchange = nil
-    question?.connectingSince = nil
-    question?.sentAt = nil
+    question?.forgetRequest()
   }
 
   /// How long to wait before the question is sent again after `error`.
@@ -266,6 +280,8 @@ struct Probe<Answer: Sendable>: Sendable {
         .locating
       } else if let pause = question.pause {
         .retrying(after: pause.reason, delay: max(.zero, pause.until - now))
+      } else if let heldUntil = question.heldUntil {
+        .held(heldUntil - now)
       } else if let sentAt = question.sentAt {
         .unanswered(now - sentAt, isHedged: false)
       } else if let connectingSince = question.connectingSince {
