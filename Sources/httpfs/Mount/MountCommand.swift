@@ -253,21 +253,19 @@ struct MountCommand: ParsableCommand {
     }
     var client = access.configuration
     client.rateLimit = rate.rateLimit?.bytesPerSecond
+    let cache = try endingAtOnce(on: signals, urlCommand) { () throws(CommandFailure) in
+      try openCache(for: list, at: directory)
+    }
     let environment = FileEnvironment(
-      client: TransferClient(configuration: client), cache: try openCache(for: list, at: directory),
-      settings: settings,
+      client: TransferClient(configuration: client), cache: cache, settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
     let recorder = try makeTraceRecorder(logger: logger)
     let tree = FileTree(sources: sources, environment: environment)
     do throws(CommandFailure) {
-      let delivery = signals.deliver(
-        onEnd: { number in
-          urlCommand?.end()
-          _exit(128 + number)
-        }, onReload: {})
-      defer { withExtendedLifetime(delivery) {} }
-      try check(tree, isService: serviceManager.isPresent)
+      try endingAtOnce(on: signals, urlCommand) { () throws(CommandFailure) in
+        try check(tree, isService: serviceManager.isPresent)
+      }
     } catch {
       urlCommand?.end()
       throw error
@@ -405,6 +403,20 @@ struct MountCommand: ParsableCommand {
     let own = FileOwnership.ofThisProcess
     return FileOwnership(
       userID: uid ?? own.userID, groupID: gid ?? own.groupID, mask: permissionMask.bits)
+  }
+
+  /// Runs `body`, which may wait; a signal meanwhile ends the process.
+  private func endingAtOnce<Result>(
+    on signals: ProcessSignals, _ urlCommand: URLCommand?,
+    _ body: () throws(CommandFailure) -> Result
+  ) throws(CommandFailure) -> Result {
+    let delivery = signals.deliver(
+      onEnd: { number in
+        urlCommand?.end()
+        _exit(128 + number)
+      }, onReload: {})
+    defer { withExtendedLifetime(delivery) {} }
+    return try body()
   }
 
   private func openCache(
