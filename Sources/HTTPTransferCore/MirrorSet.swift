@@ -106,11 +106,23 @@ package struct MirrorSet: Sendable {
   ///
   /// - Parameters:
   ///   - tried: the servers that were asked already.
+  ///   - silent: a server that does not bring the bytes; it is selected only if no other is ready.
   ///   - now: the time.
   /// - Returns: nil if no server is left.
-  package func contact(except tried: Set<Int> = [], now: ContinuousClock.Instant) -> Int? {
+  package func contact(
+    except tried: Set<Int> = [], avoiding silent: Int? = nil, now: ContinuousClock.Instant
+  ) -> Int? {
     let left = mirrors.indices.filter { !mirrors[$0].isRefused && !tried.contains($0) }
-    return left.first { !mirrors[$0].isResting(now) } ?? soonest(of: left)
+    return ready(of: left, avoiding: silent, now).first ?? soonest(of: left)
+  }
+
+  /// The candidates that do not rest, without `silent` if it is not the only one.
+  private func ready(
+    of candidates: [Int], avoiding silent: Int?, _ now: ContinuousClock.Instant
+  ) -> [Int] {
+    let ready = candidates.filter { !mirrors[$0].isResting(now) }
+    let others = ready.filter { $0 != silent }
+    return others.isEmpty ? ready : others
   }
 
   /// Selects the server for a range.
@@ -122,14 +134,18 @@ package struct MirrorSet: Sendable {
   /// - Parameters:
   ///   - isUrgent: whether a read waits for it.
   ///   - excluded: the servers that must not get this range.
+  ///   - silent: a server that does not bring this range; it is selected only if no other is ready.
   ///   - now: the time.
   /// - Returns: nil if no server is left.
   package func choose(
-    isUrgent: Bool, except excluded: Set<Int> = [], now: ContinuousClock.Instant
+    isUrgent: Bool, except excluded: Set<Int> = [], avoiding silent: Int? = nil,
+    now: ContinuousClock.Instant
   ) -> Int? {
     let left = mirrors.indices.filter { !mirrors[$0].isRefused && !excluded.contains($0) }
-    let ready = left.filter { !mirrors[$0].isResting(now) }
-    if let exclusive, ready.contains(exclusive) { return exclusive }
+    if let exclusive, left.contains(exclusive), !mirrors[exclusive].isResting(now) {
+      return exclusive
+    }
+    let ready = ready(of: left, avoiding: silent, now)
     let verified = ready.filter { mirrors[$0].standing == .verified }
     let untested = ready.filter { mirrors[$0].standing == .untested }
     if !verified.isEmpty { return best(of: isUrgent ? verified : verified + untested) }

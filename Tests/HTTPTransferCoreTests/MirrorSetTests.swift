@@ -140,6 +140,24 @@ import Testing
     #expect(mirrors.rest(of: 0, now: start + .seconds(2)) == .zero)
   }
 
+  @Test("A silent server is avoided while another one is ready, and a failed one is no better")
+  func silence() throws {
+    var mirrors = try mirrors(3)
+    for index in 0..<3 { mirrors.recordAgreement(Self.version("a"), by: index) }
+    _ = mirrors.refuse(2, reason: "other bytes")
+    #expect(mirrors.choose(isUrgent: true, avoiding: 0, now: start) == 1)
+    #expect(mirrors.contact(avoiding: 0, now: start) == 1)
+    mirrors.failed(1, reason: "refused", now: start)
+    #expect(mirrors.choose(isUrgent: true, avoiding: 0, now: start) == 0)
+    #expect(mirrors.contact(avoiding: 0, now: start) == 0)
+    // The only server that may be asked at all is not avoided.
+    mirrors.exclusive = 0
+    #expect(mirrors.choose(isUrgent: true, avoiding: 0, now: start + .seconds(9)) == 0)
+    mirrors.exclusive = nil
+    #expect(mirrors.choose(isUrgent: true, except: [0], avoiding: 1, now: start) == 1)
+    #expect(mirrors.choose(isUrgent: true, avoiding: 0, now: start + .seconds(9)) == 1)
+  }
+
   @Test("The same URL twice is one server")
   func duplicates() throws {
     let url = try RemoteURL("http://h/x")

@@ -37,6 +37,28 @@ extension TransferTests {
       #expect(run.log.restarts.isEmpty)
     }
 
+    @Test("A stalled request is hedged on its own server while the mirror is busy")
+    func stalledBesideBusyMirror() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      let server = try stallingServer(file, after: 1 << 20)
+      defer { server.stop() }
+      let busy = try ScriptedServer { _ in
+        [.head("HTTP/1.1 503 Busy", "Content-Length: 0", "Retry-After: 90")]
+      }
+      defer { busy.stop() }
+      var request = try Request.quick(server.url("/a"))
+      request.mirrors = [try RemoteURL(busy.url("/a"))]
+      request.isHedged = true
+      request.connections = .exactly(4)
+      request.stallTimeout = .seconds(100)
+      let start = ContinuousClock.now
+      let run = await client.run(request)
+      let duration = ContinuousClock.now - start
+      #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
+      #expect(duration < .seconds(50), "\(duration)")
+      #expect(!busy.requests.isEmpty)
+    }
+
     @Test("A hedge that is refused where redirects begin leaves the way to be found by others")
     func refusedAtItsListedURL() async throws {
       // More than its slow bytes; the server copies all of it for each answer.

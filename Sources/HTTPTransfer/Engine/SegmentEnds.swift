@@ -39,16 +39,17 @@ final class SegmentEnds: @unchecked Sendable {
       fetcher.table.recordRoundTrip(metrics.timeToFirstByte)
     }
     let (id, mirror) = (exchange.segmentID, exchange.mirror)
-    if exchange.verdict.isFailure, fetcher.dropFailedHedge(id) { return .wait }
     switch exchange.verdict {
     case .superseded: return fetcher.hasNothing ? .launch : .wait
     case .fail(let error):
+      if fetcher.dropFailedHedge(id, error, after: nil, from: mirror) { return .wait }
       return retries.failOver(id, error, after: nil, from: mirror) ?? .fail(error)
     case .retry(let error, let delay):
       let move = recordFailure(error, of: exchange)
       return retries.retry(
         id, error, after: move == .none ? delay : nil, from: mirror, isCounted: move != .back)
-    case .expired(let error): return retries.askElsewhere(id, error)
+    case .expired(let error):
+      return fetcher.dropHedge(id) ? .wait : retries.askElsewhere(id, error)
     case .unchanged(let head, let url): return .leaveEarlier(head, from: url)
     case .none:
       return bodyEnded(exchange, completion, isRunning: isRunning, onFailure: onFailure)

@@ -419,10 +419,24 @@ final class SegmentFetcher: @unchecked Sendable {
     hedgeBudget.recordRefusal(by: url.normalizedOrigin, now: now)
   }
 
-  /// Removes the segment of a failed request if it was a hedge.
+  /// Removes the segment of a request that `error` has ended if it was a hedge.
   ///
   /// - Returns: whether it was a hedge, so that the original request continues.
-  func dropFailedHedge(_ id: Int) -> Bool {
+  func dropFailedHedge(
+    _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int
+  ) -> Bool {
+    guard dropHedge(id) else { return false }
+    if servers.recordHedgeFailure(error, after: retryAfter, of: mirror) {
+      // This one counts for its server, which rests, and not against the others.
+      hedgeBudget.recordRequests(0, hedges: -1)
+    }
+    return true
+  }
+
+  /// Removes a segment if it is a hedge.
+  ///
+  /// - Returns: whether it was one, so that the original request continues.
+  func dropHedge(_ id: Int) -> Bool {
     guard table[id]?.hedgeOf != nil else { return false }
     table.remove(id)
     return true
@@ -440,7 +454,8 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// The mirror for the request of a segment; the first one if none is left.
   func nextMirror(for segment: SegmentTable.Segment) -> Int {
-    servers.next(for: segment, of: representation)
+    servers.next(
+      for: segment, avoiding: table.silentMirror(of: segment), of: representation)
   }
 
   /// The mirror for a request; nil if none is left.

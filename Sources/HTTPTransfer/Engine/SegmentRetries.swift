@@ -24,7 +24,7 @@ final class SegmentRetries: @unchecked Sendable {
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int,
     isCounted: Bool = true
   ) -> TransferStep {
-    if fetcher.dropFailedHedge(id) { return .wait }
+    if fetcher.dropFailedHedge(id, error, after: retryAfter, from: mirror) { return .wait }
     if let step = failOver(id, error, after: retryAfter, from: mirror) { return step }
     guard error.isTransient else { return .fail(error) }
     let isRefusal = error.status != nil || error.code == .connectionRefused

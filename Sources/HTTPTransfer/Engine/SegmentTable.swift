@@ -27,7 +27,7 @@ package struct SegmentTable: Sendable {
     private var progressPosition: Int64
     /// The piece that it fetches again from one server alone; nil if it fetches no such piece.
     package var suspectPiece: Int?
-    /// The servers to avoid, while there are others.
+    /// The servers that have sent this piece with a wrong hash; used only if no other is left.
     package var excludedMirrors: Set<Int> = []
     /// The server that was last asked for it.
     package fileprivate(set) var mirror: Int?
@@ -456,12 +456,16 @@ package struct SegmentTable: Sendable {
       guard isServed(segment.id),
         let range = planner.hedge(of: segment, among: segments, now: now)
       else { continue }
-      _ = enter(range, hedgeOf: segment.id, now: now)
-      // Another mirror, if there is one, is more likely to answer.
-      if let silent = segment.mirror { segments[segments.count - 1].excludedMirrors = [silent] }
-      hedges.append(segments[segments.count - 1])
+      hedges.append(enter(range, hedgeOf: segment.id, now: now))
     }
     return hedges
+  }
+
+  /// The server that does not bring the bytes for which a segment is a hedge.
+  ///
+  /// Nil if it is no hedge, or if the other request has ended.
+  package func silentMirror(of segment: Segment) -> Int? {
+    segment.hedgeOf.flatMap { self[$0]?.mirror }
   }
 
   /// Ends the competing segment of one that has brought bytes.

@@ -13,11 +13,4 @@ enum SegmentVerdict {
   case unchanged(HTTPResponse, from: RemoteURL)
   /// The exchange was ended because other requests replace it.
   case superseded
-
-  var isFailure: Bool {
-    switch self {
-    case .fail, .retry, .expired: true
-    case .none, .unchanged, .superseded: false
-    }
-  }
 }

@@ -28,7 +28,11 @@ struct TransferServers: Sendable {
   // MARK: Selection
 
   /// The mirror for the request of a segment; the first one if none is left.
-  func next(for segment: SegmentTable.Segment, of representation: Representation) -> Int {
+  ///
+  /// `silent` is one that does not bring its bytes: another one is more likely to.
+  func next(
+    for segment: SegmentTable.Segment, avoiding silent: Int?, of representation: Representation
+  ) -> Int {
     // A piece that must come from one mirror stays with it as long as that is not refused.
     if segment.suspectPiece != nil, let mirror = segment.mirror, !mirrors[mirror].isRefused {
       return mirror
@@ -36,17 +40,19 @@ struct TransferServers: Sendable {
     let others =
       segment.excludedMirrors.isEmpty
       ? nil : next(of: representation, except: segment.excludedMirrors)
-    return others ?? next(of: representation) ?? 0
+    return others ?? next(of: representation, avoiding: silent) ?? 0
   }
 
   /// The mirror for a request; nil if none is left.
-  func next(of representation: Representation, except excluded: Set<Int> = []) -> Int? {
+  func next(
+    of representation: Representation, except excluded: Set<Int> = [], avoiding silent: Int? = nil
+  ) -> Int? {
     guard mirrors.count > 1 else { return 0 }
     // A download can wait until this mirror is available; a reader would not.
     if let exclusive = mirrors.exclusive { return exclusive }
     return representation.canSpread(mirrors.trust)
-      ? mirrors.choose(isUrgent: false, except: excluded, now: .now)
-      : mirrors.contact(except: excluded, now: .now)
+      ? mirrors.choose(isUrgent: false, except: excluded, avoiding: silent, now: .now)
+      : mirrors.contact(except: excluded, avoiding: silent, now: .now)
   }
 
   // MARK: Updates
@@ -70,6 +76,23 @@ struct TransferServers: Sendable {
       with: byteCount, enough: enough)
     mirrors.answered(mirror, endsFailures: endsFailures)
     mirrors.measured(mirror, bytesPerSecond: rate)
+  }
+
+  /// Records the failure of a hedge, whose bytes the other request may still bring.
+  ///
+  /// - Returns: whether the next hedge goes to another server.
+  mutating func recordHedgeFailure(
+    _ error: TransferError, after retryAfter: Duration?, of index: Int
+  ) -> Bool {
+    guard mirrors.count > 1, error.isOfServer else { return false }
+    if error.status != nil, mirrors[index].flightCount > 0 {
+      // A refusal of one connection too many says nothing about the others.
+      mirrors.limitFlights(index)
+      return false
+    }
+    mirrors.failed(
+      index, reason: error.reason, retryAfter: retryAfter, random: .random(in: 0..<1), now: .now)
+    return mirrors.hasReady(besides: index, now: .now)
   }
 
   /// Forgets the versions and the stored bytes, because the transfer starts over.

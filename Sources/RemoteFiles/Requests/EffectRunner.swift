@@ -87,15 +87,13 @@ struct EffectRunner: Sendable {
   /// - Returns: whether there is one; if not, the segment has failed.
   private func assignMirror(to segment: inout Segment, of mirrors: SharedMirrors) -> Bool {
     let (id, isUrgent) = (segment.id, segment.isWaitedFor)
-    var excluded = segment.suspect?.excludedMirrors ?? []
-    if let silent = segment.hedgeOf.flatMap({ id in
+    let excluded = segment.suspect?.excludedMirrors ?? []
+    let silent = segment.hedgeOf.flatMap { id in
       owner.state.withLock { $0.version.mirror(of: id) }
-    }) {
-      excluded.insert(silent)
     }
-    let chosen = mirrors.change { [excluded] set -> Int? in
+    let chosen = mirrors.change { set -> Int? in
       let index =
-        set.choose(isUrgent: isUrgent, except: excluded, now: .now)
+        set.choose(isUrgent: isUrgent, except: excluded, avoiding: silent, now: .now)
         ?? set.choose(isUrgent: isUrgent, now: .now)
       if let index { set.began(index) }
       return index
