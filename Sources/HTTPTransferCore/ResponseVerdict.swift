@@ -25,8 +25,8 @@ package enum ResponseVerdict: Equatable, Sendable {
   /// Judges the head of a response to a request for `asked` (nil for the whole).
   ///
   /// Follows RFC 9110 §14 and §15.3.7. A 206 must carry a `Content-Range` whose range starts at or
-  /// before the first byte requested, and any `Content-Length` must fit it. A `Content-Range` in a
-  /// 200, which means nothing there, must not name a part.
+  /// before the first byte requested, and any `Content-Length` must fit it. A 200 must not have a
+  /// `Content-Range` of a part, or one that cannot be read.
   ///
   /// - Parameters:
   ///   - response: the head of the final response.
@@ -63,19 +63,26 @@ package enum ResponseVerdict: Equatable, Sendable {
       case .bytes(let count): length = count
       }
     }
-    // Such a body may be the part that was asked for, sent with a wrong status, or the whole.
-    guard fields[fields: .contentRange].first == nil || namesWhole(fields, length: length) else {
-      return .invalid(reason: "Content-Range in an answer with the status of the whole")
+    let version = ContentVersion(fields, completeLength: length)
+    guard !mayBePart(fields, of: version) else {
+      return .invalid(reason: "the status of the whole, with the Content-Range of a part")
     }
-    return .whole(ContentVersion(fields, completeLength: length))
+    return .whole(version)
   }
 
-  /// Whether `Content-Range` names all bytes of a body of `length` bytes, or of unknown length.
-  private static func namesWhole(_ fields: HTTPFields, length: Int64?) -> Bool {
-    guard let named = fields.readable(.contentRange).flatMap(ContentRange.init(field:)),
-      let range = named.range, let complete = named.completeLength
-    else { return false }
-    return range == 0..<complete && complete == length ?? complete
+  /// Whether `Content-Range` names anything but all bytes of the representation `version`.
+  ///
+  /// The body may then be the part that was requested, sent with a wrong status, or the whole.
+  private static func mayBePart(_ fields: HTTPFields, of version: ContentVersion) -> Bool {
+    guard fields[fields: .contentRange].first != nil else { return false }
+    guard let named = fields.readable(.contentRange).flatMap(ContentRange.init(field:)) else {
+      return true
+    }
+    guard let range = named.range else { return false }
+    // The field may count the bytes before the content was coded.
+    let length = version.contentCoding == nil ? version.completeLength : nil
+    guard let complete = named.completeLength ?? length else { return true }
+    return range != 0..<complete || complete != length ?? complete
   }
 
   private static func judgePart(_ fields: HTTPFields, asked: ByteRange?) -> ResponseVerdict {

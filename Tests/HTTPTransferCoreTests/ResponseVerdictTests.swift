@@ -57,7 +57,9 @@ import Testing
       [.contentRange: "bytes 1000-1999/5000", .contentLength: "1000"],
       [.contentRange: "bytes 1000-1999/5000", .transferEncoding: "chunked"],
       [.contentRange: "bytes 1000-1999/5000"], [.contentRange: "bytes 0-999/5000"],
-      [.contentRange: "bytes 0-999/*"], [.contentRange: "bytes */5000"],
+      [.contentRange: "bytes 0-999/*"], [.contentRange: "bytes=0-4999/5000"],
+      [.contentRange: "bytes 0-998/*", .contentLength: "1000"],
+      [.contentRange: "bytes 0-999/5000", .contentEncoding: "gzip"],
       [.contentRange: "x"], [.contentRange: "bytes 0-4999/5000", .contentLength: "4999"],
     ] as [HTTPFields])
   func partCalledWhole(status: Int, fields: HTTPFields) {
@@ -70,6 +72,15 @@ import Testing
     #expect(judge(status, fields) == .whole(ContentVersion(completeLength: 5000)))
     let chunked: HTTPFields = [.contentRange: "bytes 0-4999/5000", .transferEncoding: "chunked"]
     #expect(judge(status, chunked) == .whole(ContentVersion()))
+    let unsized: HTTPFields = [.contentRange: "bytes 0-4999/*", .contentLength: "5000"]
+    #expect(judge(status, unsized) == .whole(ContentVersion(completeLength: 5000)))
+    #expect(judge(status, [.contentRange: "bytes */5000"]) == .whole(ContentVersion()))
+    let coded: HTTPFields = [
+      .contentRange: "bytes 0-4999/5000", .contentLength: "99", .contentEncoding: "gzip",
+    ]
+    #expect(
+      judge(status, coded)
+        == .whole(ContentVersion(completeLength: 99, contentCoding: "gzip")))
   }
 
   @Test("A part of unknown complete length says so")

@@ -19,11 +19,16 @@ extension RealMounts {
       let urls = files.map { $0.url(origin, query: "rate=16777216") }
       let first = try sandbox.mount(urls: urls)
       let readers = try files.map { try sandbox.start(["sha256sum", first.path($0.name)]) }
+      var unstored: Int64 = 0
       let reached = try Deadline(after: .seconds(60)).wait(every: .milliseconds(20)) {
-        let cached: Int64 = try first.status().files.reduce(0) { $0 + $1.cachedByteCount }
+        let status = try first.status().files
+        let cached: Int64 = status.reduce(0) { $0 + $1.cachedByteCount }
+        unstored = status.reduce(0) { $0 + $1.fetchedByteCount } - cached
         return cached >= killAtMebibytes << 20
       }
       #expect(reached)
+      // While the disk hangs, bytes stay in memory. Buffers alone hold less than 12 MiB.
+      let isDiskSlow = unstored > 12 << 20
       // The kernel owns the bytes in sockets: stop both sides so that neither adds bytes during the
       // count.
       origin.signal(SIGSTOP)
@@ -41,8 +46,9 @@ extension RealMounts {
       let arrived = requests.distinctBodyByteCount - unread
       let repeated = try arrived + origin.requests().distinctBodyByteCount - length
       #expect(
-        repeated <= 16 << 20,
-        "\(repeated) bytes twice of \(connectionCount) connections; \(unread) more lay in sockets")
+        repeated <= (isDiskSlow ? 48 : 16) << 20,
+        "\(repeated) bytes twice of \(connectionCount) connections; \(unread) more lay in sockets, \(unstored) in memory"
+      )
     }
 
     /// Ways to damage the record of one file beside that of another file.

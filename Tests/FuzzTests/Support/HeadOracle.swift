@@ -82,9 +82,35 @@ struct HeadOracle {
   var storableWhole: Int64?? {
     guard status == 200, !hasTwoLengths else { return nil }
     let lengths = Set(values("content-length"))
-    guard let length = lengths.first else { return .some(nil) }
-    guard lengths.count == 1, let number = Self.number(Array(length.utf8)[...]) else { return nil }
-    return .some(number)
+    var number: Int64?
+    if let length = lengths.first {
+      number = Self.number(Array(length.utf8)[...])
+      if lengths.count > 1 || number == nil { return nil }
+    }
+    return namesPart(length: number) ? nil : .some(number)
+  }
+
+  /// Whether the body of a 200, with this length, may be a part by its range.
+  private func namesPart(length: Int64?) -> Bool {
+    let ranges = values("content-range")
+    if ranges.isEmpty { return false }
+    if ranges.count > 1 { return true }
+    guard let (range, complete) = Self.contentRange(ranges[0]) else {
+      return !Self.isUnsatisfied(ranges[0])
+    }
+    let isCoded = values("content-encoding").contains { !["", "identity"].contains($0.lowercased()) }
+    if range.lowerBound > 0 || complete.map({ $0 != range.upperBound }) == true { return true }
+    if isCoded { return complete == nil }
+    return length.map { $0 != range.upperBound } ?? (complete == nil)
+  }
+
+  /// `bytes */LENGTH`.
+  private static func isUnsatisfied(_ value: String) -> Bool {
+    let words = value.lowercased().split { $0 == " " || $0 == "\t" }
+    guard value.utf8.count <= 1024, words.count == 2, words[0] == "bytes",
+      words[1].utf8.starts(with: [0x2A, 0x2F])
+    else { return false }
+    return number(Array(words[1].utf8.dropFirst(2))[...]) != nil
   }
 
   private var hasTwoLengths: Bool {
