@@ -98,7 +98,9 @@ struct HeadOracle {
     guard let (range, complete) = Self.contentRange(ranges[0]) else {
       return !Self.isUnsatisfied(ranges[0])
     }
-    let isCoded = values("content-encoding").contains { !["", "identity"].contains($0.lowercased()) }
+    let isCoded = values("content-encoding").contains {
+      !["", "identity"].contains($0.lowercased())
+    }
     if range.lowerBound > 0 || complete.map({ $0 != range.upperBound }) == true { return true }
     if isCoded { return complete == nil }
     return length.map { $0 != range.upperBound } ?? (complete == nil)
