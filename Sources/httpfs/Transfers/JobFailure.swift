@@ -31,6 +31,11 @@ struct JobFailure: Error, Sendable {
   /// A question for a name without an answer in time.
   static let isSilent = JobFailure(.timedOut, "the server did not say the file's name in time")
 
+  /// A question that was not sent because the server had failed another one before.
+  static func isNotAsked(after cause: JobFailure) -> JobFailure {
+    JobFailure(cause.code, "the server was not asked for the file's name after: \(cause.reason)")
+  }
+
   /// A file that neither its URL nor its server names; `cause` is the failure of the question.
   static func isNameless(after cause: JobFailure?) -> JobFailure {
     let advice = "the URL has no file name; choose one with -o FILE, or with out= in a list"

@@ -361,5 +361,38 @@ extension RealMounts {
       #expect(some.error.contains("'b.bin' has no line in"), "\(some.error)")
       #expect(work.names == ["a.bin", "b.bin"])
     }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a silent host is asked a few times, and other hosts say their names`() throws {
+      let work = try TransferWorkspace()
+      let (silent, origin) = (try OriginServer(), try OriginServer())
+      try silent.post([
+        "match": ["path": "*", "fields": ["Range": "bytes=0-0"]], "actions": ["stall"],
+      ])
+      try disposition("attachment; filename=b.bin", at: origin)
+      let names = (0..<9).map { "x\($0)" }
+      let nameless = silent.url("", length: 10, seed: 1)
+      let urls = names.map { url(silent, $0) } + [nameless, url(origin)]
+      let list = try work.sandbox.write(urls.map { $0 + "\n" }.joined(), to: "list")
+      let start = ContinuousClock.now
+      let result = try work.get("-j", "2", "-i", list)
+      #expect(ContinuousClock.now - start < .seconds(20))
+      #expect(result.ending == .exited(2), "\(result.error)")
+      #expect(work.names == ["b.bin"] + names)
+      // A question that was not sent has not shown that the server is silent.
+      #expect(result.error.contains("was not asked"), "\(result.error)")
+      #expect(try silent.requests().filter { $0.range == "bytes=0-0" }.count <= 2)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `the time that --url-command takes is not its server's`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let command = "test -e ../asked || { touch ../asked; sleep 11; }; echo \"$1\""
+      let result = try work.get("--url-command", command, url(origin))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == ["b.bin"])
+    }
   }
 }
