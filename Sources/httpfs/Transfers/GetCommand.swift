@@ -266,8 +266,9 @@ struct GetCommand: ParsableCommand {
       try TransferRun.endIfSignalled(at: index)
       guard let obstacle = obstacle(to: placed[index].path, in: session, own) else { continue }
       guard placed[index].isNamedByAnswer else { throw CommandFailure(obstacle) }
-      placed[index].failure = JobFailure(.destinationExists, obstacle)
+      placed[index].failure = JobFailure(.destinationExists, obstacle, canResume: false)
     }
+    for index in placed.indices { placed[index].failure = placed[index].failure?.withSession }
     return placed
   }
 
@@ -294,7 +295,7 @@ struct GetCommand: ParsableCommand {
     let file = try ChecksumFile(path: path)
     var missing: [String] = []
     for index in entries.indices
-    where !entries[index].isPlaced && !entries[index].source.isListing
+    where !entries[index].isOfSession && !entries[index].source.isListing
       && !entries[index].isNameless
     {
       let entry = entries[index]
@@ -305,7 +306,8 @@ struct GetCommand: ParsableCommand {
       let message =
         "'\(escapingControls(entry.path))' has no line in '\(escapingControls(path))'"
       if entry.isNamedByAnswer {
-        entries[index].failure = JobFailure(.invalidRequest, message)
+        // A later run would take it for a file of the session, which needs no line.
+        entries[index].failure = JobFailure(.invalidRequest, message, canResume: false)
       } else {
         missing.append(message)
       }

@@ -13,13 +13,15 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
+  /// Whether it is itself in the session, not only the directory that lists it.
+  private(set) var isOfSession = false
   /// Where the name comes from.
   private(set) var nameSource = NameSource.user
   /// Why it fails without a request; nil if it does not.
   var failure: JobFailure?
 
-  /// Whether a session keeps it: it has a name, which can be in a session once.
-  fileprivate var canResume: Bool { !isNameless && failure?.code != .destinationExists }
+  /// Whether a session keeps it.
+  fileprivate var canResume: Bool { failure?.canResume ?? !isNameless }
 
   /// A file without a destination yet.
   init(_ source: SourceEntry) {
@@ -32,6 +34,7 @@ struct SessionEntry: Sendable {
     self.init(source)
     if source.isNamedByServer { nameSource = .response }
     isPlaced = true
+    isOfSession = true
     if name.hasFinalSlash {
       self.source.url = source.url.listing ?? source.url
       self.source.isListing = source.url.listing != nil
@@ -49,6 +52,7 @@ struct SessionEntry: Sendable {
   /// A file or directory that the directory listing of this entry names.
   func child(_ name: String, url: RemoteURL, isListing: Bool) -> SessionEntry {
     var child = self
+    child.isOfSession = false
     child.name = self.name.isEmpty ? name : "\(self.name)/\(name)"
     child.source.path = child.name
     child.source.url = url

@@ -362,6 +362,21 @@ extension RealMounts {
       #expect(work.names == ["a.bin", "b.bin"])
     }
 
+    @Test func `a file without a line in --checksum-file never reaches its session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let sums = try work.sandbox.write("\(Self.digest)  a.bin\n", to: "sums")
+      for _ in 0..<2 {
+        let result = try work.get(
+          "--session", "s", "--checksum-file", sums, url(origin), url(origin, "a.bin"))
+        #expect(result.ending == .exited(1), "\(result.error)")
+        #expect(result.error.contains("'b.bin' has no line in"), "\(result.error)")
+        #expect(result.error.contains("the session does not keep it"), "\(result.error)")
+        #expect(work.names == ["a.bin"])
+      }
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func `a silent host is asked a few times, and other hosts say their names`() throws {
       let work = try TransferWorkspace()
@@ -393,6 +408,17 @@ extension RealMounts {
       let result = try work.get("--url-command", command, url(origin))
       #expect(result.succeeded, "\(result.error)")
       #expect(work.names == ["b.bin"])
+    }
+
+    @Test func `a message says that the session does not keep a file without a name`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.post(["match": ["path": "/data/"], "parameters": ["status": 503]])
+      let nameless = origin.url("", length: 10, seed: 1)
+      let result = try work.get("--session", "s", "--retries", "0", nameless)
+      #expect(result.ending == .exited(22), "\(result.error)")
+      #expect(result.error.contains("the session does not keep it"), "\(result.error)")
+      #expect(work.names.isEmpty)
     }
   }
 }
