@@ -78,8 +78,10 @@ struct SessionEntry: Sendable {
     switch answer {
     case .name(let last):
       let start = name.utf8.lastIndex(of: UInt8(ascii: "/")).map { name.utf8.index(after: $0) }
-      name = String(name[..<(start ?? name.startIndex)]) + last
-      nameSource = .response
+      let own = name[(start ?? name.startIndex)...]
+      // The user can see the name of the URL: a server does not choose it by repeating it.
+      nameSource = PathKey(own) == PathKey(last) ? .urlAfterAnswer : .response
+      name = String(name[..<own.startIndex]) + last
     case .noName:
       nameSource = .urlAfterAnswer
       if isNameless { failure = .isNameless(after: nil) }

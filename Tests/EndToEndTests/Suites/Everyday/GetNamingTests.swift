@@ -377,6 +377,17 @@ extension RealMounts {
       }
     }
 
+    @Test func `--overwrite replaces a file of the URL's own name, whoever confirms it`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=get.php", at: origin)
+      try work.sandbox.write("mine\n", to: "work/get.php")
+      #expect(try work.get(url(origin)).ending == .exited(73))
+      let result = try work.get("--overwrite", url(origin))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(try work.sha256("get.php") == Self.digest)
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func `a silent host is asked a few times, and other hosts say their names`() throws {
       let work = try TransferWorkspace()
