@@ -362,7 +362,8 @@ struct GetCommand: ParsableCommand {
       try TransferRun.endIfSignalled(at: count)
       let entry = entries[index]
       let path = entry.path
-      let isDirectory = entry.nameSource == .response && directories.contains(PathKey(path))
+      let isDirectory =
+        !entry.isOfSession && entry.nameSource == .response && directories.contains(PathKey(path))
       if !isDirectory, seen.insert(PathKey(path)).inserted { continue }
       // The user has not chosen the names that servers give.
       guard entry.nameSource.isOfServer || entry.isNamedByAnswer else {
@@ -381,14 +382,17 @@ struct GetCommand: ParsableCommand {
 
   /// The entries that have names, in the order in which they take them.
   ///
-  /// A server's name must not take the place of one that the user can see, and an answer must not
-  /// decide whether another file is downloaded.
+  /// Files of the session come first: they may have partial files. A server's name must not take
+  /// the place of one that the user can see, and an answer must not decide whether another file is
+  /// downloaded.
   private static func orderOfNames(_ entries: [SessionEntry]) -> [Int] {
     let named = entries.indices.filter { !entries[$0].isNameless }
-    let others = named.filter { !entries[$0].nameSource.isOfServer }
-    return others.filter { !entries[$0].isNamedByAnswer }
+    let new = named.filter { !entries[$0].isOfSession }
+    let others = new.filter { !entries[$0].nameSource.isOfServer }
+    return named.filter { entries[$0].isOfSession }
+      + others.filter { !entries[$0].isNamedByAnswer }
       + others.filter { entries[$0].isNamedByAnswer }
-      + named.filter { entries[$0].nameSource.isOfServer }
+      + new.filter { entries[$0].nameSource.isOfServer }
   }
 
   /// The directories of all files, if a response names any file; otherwise none.

@@ -421,6 +421,27 @@ extension RealMounts {
       #expect(work.names == ["b.bin"])
     }
 
+    @Test func `a file of a session keeps its name before new ones`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      try origin.post([
+        "match": ["path": "/data/get.php", "requests": ["from": 2]],
+        "parameters": ["status": 403], "name": "refusal",
+      ])
+      #expect(try work.get("--session", "s", url(origin)).ending == .exited(24))
+      let refused = try work.get("--session", "s", url(origin, "b.bin"))
+      #expect(refused.error.contains("two files of the name"), "\(refused.error)")
+      #expect(try work.text("s").contains("out=.//b.bin"))
+      try origin.clearControl()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let result = try work.get("--session", "s", url(origin, "get"))
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(result.error.contains("has the same name here"), "\(result.error)")
+      #expect(work.names == ["b.bin"])
+      #expect(try origin.requests().filter { $0.path == "/data/get" }.count == 1)
+    }
+
     @Test func `a message says that the session does not keep a file without a name`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
