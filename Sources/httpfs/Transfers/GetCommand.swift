@@ -520,9 +520,10 @@ struct GetCommand: ParsableCommand {
       existing: replaces ? .replace : skipExisting ? .keep : .replaceResult)
   }
 
-  /// Whether the file already exists, which is reported to the user.
+  /// Whether the file already exists, which is reported to the user; not one that fails anyway.
   private func isSkipped(_ entry: SessionEntry) -> Bool {
     var status = stat()
+    guard entry.failure == nil else { return false }
     guard stat(entry.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
     if !options.quiet {
       printToStandardError(escapingControls("\(entry.path): skipped: it is there already"))

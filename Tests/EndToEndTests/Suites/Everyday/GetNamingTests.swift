@@ -452,5 +452,16 @@ extension RealMounts {
       #expect(result.error.contains("the session does not keep it"), "\(result.error)")
       #expect(work.names.isEmpty)
     }
+
+    @Test func `--skip-existing does not hide that a name is taken`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      try work.sandbox.write("mine\n", to: "work/b.bin")
+      let result = try work.get("--skip-existing", url(origin), url(origin, "get"))
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(result.error.contains("has the same name here"), "\(result.error)")
+      #expect(try work.text("b.bin") == "mine\n")
+    }
   }
 }
