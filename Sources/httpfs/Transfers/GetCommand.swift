@@ -362,8 +362,7 @@ struct GetCommand: ParsableCommand {
       try TransferRun.endIfSignalled(at: count)
       let entry = entries[index]
       let path = entry.path
-      let isDirectory =
-        !entry.isOfSession && entry.nameSource == .response && directories.contains(PathKey(path))
+      let isDirectory = entry.nameSource == .response && directories.contains(PathKey(path))
       if !isDirectory, seen.insert(PathKey(path)).inserted { continue }
       // The user has not chosen the names that servers give.
       guard entry.nameSource.isOfServer || entry.isNamedByAnswer else {
@@ -514,7 +513,7 @@ struct GetCommand: ParsableCommand {
   private func destination(of entry: SessionEntry) -> Destination {
     guard entry.path != "/dev/null" else { return .discard }
     // A server must not choose which file --overwrite destroys.
-    let replaces = options.overwrite && entry.nameSource != .response
+    let replaces = options.overwrite && !entry.nameSource.isOfResponse
     return .file(
       entry.name, inside: entry.directory,
       existing: replaces ? .replace : skipExisting ? .keep : .replaceResult)

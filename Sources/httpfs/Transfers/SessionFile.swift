@@ -32,7 +32,7 @@ struct SessionEntry: Sendable {
   /// A file of a session: the user named the part before `//`.
   fileprivate init(placed source: SourceEntry) {
     self.init(source)
-    if source.isNamedByServer { nameSource = .response }
+    if source.isNamedByServer { nameSource = .earlierResponse }
     isPlaced = true
     isOfSession = true
     if name.hasFinalSlash {
@@ -205,7 +205,7 @@ struct SessionFile {
         ([item.entry.source.url] + item.entry.source.mirrors).map(\.text)
         .joined(separator: "\t") + "\n"
       text += "  out=\(item.entry.sessionPath)\n"
-      if item.entry.nameSource == .response { text += "  named-by=server\n" }
+      if item.entry.nameSource.isOfResponse { text += "  named-by=server\n" }
       for header in item.entry.source.headers {
         text += "  header=\(header.name): \(header.value)\n"
       }

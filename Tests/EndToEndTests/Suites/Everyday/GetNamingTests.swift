@@ -430,6 +430,11 @@ extension RealMounts {
         "parameters": ["status": 403], "name": "refusal",
       ])
       #expect(try work.get("--session", "s", url(origin)).ending == .exited(24))
+      // Nobody has been asked in this run.
+      let resumed = try work.get("--session", "s")
+      #expect(resumed.ending == .exited(24), "\(resumed.error)")
+      #expect(!resumed.error.contains("valid only once"), "\(resumed.error)")
+
       let refused = try work.get("--session", "s", url(origin, "b.bin"))
       #expect(refused.error.contains("two files of the name"), "\(refused.error)")
       #expect(try work.text("s").contains("out=.//b.bin"))
