@@ -4,7 +4,8 @@ package enum SuggestedName {
   ///
   /// Directories before the name are dropped. `_` replaces control characters, invisible ones, and
   /// a dot or `-` at the start: a server must create neither settings nor words that commands take
-  /// for options. A name of more than 255 bytes is cut before its extension.
+  /// for options. A character that is seen may have a variation selector. A name of more than 255
+  /// bytes is cut before its extension.
   ///
   /// - Returns: nil if the name has nothing visible but dots, or is one of httpfs's own files.
   package static func safe(_ text: String) -> String? {
@@ -13,7 +14,9 @@ package enum SuggestedName {
     let name = Substring(bytes[(start.map { bytes.index(after: $0) } ?? bytes.startIndex)...])
     var trimmed = name.unicodeScalars.drop { $0.properties.isWhitespace }
     while let last = trimmed.last, last.properties.isWhitespace { trimmed.removeLast() }
-    var scalars = trimmed.map { isUnsafe($0) ? "_" : $0 }
+    var scalars = zip(trimmed, [" "] + trimmed).map { scalar, last in
+      isUnsafe(scalar) && !(isSelector(scalar) && isVisible(last)) ? "_" : scalar
+    }
     guard trimmed.contains(where: isVisible) else { return nil }
     if scalars[0] == "." || scalars[0] == "-" || isJoiner(scalars[0]) { scalars[0] = "_" }
     let safe = cut(scalars)
@@ -32,6 +35,11 @@ package enum SuggestedName {
   /// Whether it is invisible, and some scripts need it between letters.
   private static func isJoiner(_ scalar: Unicode.Scalar) -> Bool {
     scalar == "\u{200C}" || scalar == "\u{200D}"
+  }
+
+  /// Whether it chooses the form of the character before it, as that of an emoji.
+  private static func isSelector(_ scalar: Unicode.Scalar) -> Bool {
+    ("\u{FE00}"..."\u{FE0F}").contains(scalar)
   }
 
   /// Whether it is seen without other characters; a dot does not count.

@@ -24,12 +24,14 @@ import Testing
     ("a\u{9B}b\u{7F}c", "a_b_c"),
     ("evil\u{202E}txt.exe", "evil_txt.exe"),
     ("a\u{2066}b\u{200F}c\u{61C}d\u{FEFF}e\u{2028}f", "a_b_c_d_e_f"),
-    // Some scripts need joiners.
     // Nothing that looks like no character.
-    ("a\u{3164}b\u{115F}c\u{FE0F}d\u{2800}e\u{180B}f\u{E0100}", "a_b_c_d_e_f_"),
+    ("a\u{3164}b\u{115F}c\u{2800}d\u{180B}e\u{E0100}", "a_b_c_d_e_"),
+    // Some scripts need joiners, and emoji a selector of their form.
     ("\u{200D}a", "_a"),
     ("\u{200C}.bashrc", "_.bashrc"),
     ("نامه\u{200C}ها.pdf", "نامه\u{200C}ها.pdf"),
+    ("\u{2764}\u{FE0F}.txt", "\u{2764}\u{FE0F}.txt"),
+    ("\u{FE0F}a\u{FE0F}\u{FE0F} \u{FE00}.\u{FE0E}", "_a\u{FE0F}_ _._"),
   ])
   func `a name is made safe`(text: String, name: String) {
     let safe = SuggestedName.safe(text)

@@ -80,7 +80,8 @@ struct ListingWalk {
     _ names: ListedNames, of directory: Directory
   ) throws(CommandFailure) {
     guard !directory.above.contains(names.url.path) else {
-      let failure = JobFailure(.redirect, "the listing redirects to a directory above it")
+      let failure = JobFailure(
+        .redirect, "the listing redirects to a directory above it", canResume: true)
       return fail(directory, failure)
     }
     let isRedirected = names.url != directory.entry.source.url

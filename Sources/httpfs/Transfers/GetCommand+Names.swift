@@ -19,8 +19,7 @@ extension GetCommand {
     _ entries: [SessionEntry], _ client: TransferClient, _ access: Access,
     _ urlCommand: URLCommand?, _ timeLimit: TimeLimit
   ) throws -> [SessionEntry] {
-    var configuration = queueConfiguration
-    configuration.stopsAtFailure = false
+    let configuration = ServerNames.configuration(from: queueConfiguration)
     let names = ServerNames(
       queue: TransferQueue(client: client, configuration: configuration), options: options
     ) { request(for: $0, to: .discard, access, urlCommand) }

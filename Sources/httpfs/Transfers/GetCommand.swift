@@ -266,8 +266,9 @@ struct GetCommand: ParsableCommand {
       try TransferRun.endIfSignalled(at: index)
       guard let obstacle = obstacle(to: placed[index].path, in: session, own) else { continue }
       guard placed[index].isNamedByAnswer else { throw CommandFailure(obstacle) }
-      placed[index].failure = JobFailure(.destinationExists, obstacle)
+      placed[index].failure = JobFailure(.destinationExists, obstacle, canResume: false)
     }
+    for index in placed.indices { placed[index].failure = placed[index].failure?.withSession }
     return placed
   }
 
@@ -294,7 +295,7 @@ struct GetCommand: ParsableCommand {
     let file = try ChecksumFile(path: path)
     var missing: [String] = []
     for index in entries.indices
-    where !entries[index].isPlaced && !entries[index].source.isListing
+    where !entries[index].isOfSession && !entries[index].source.isListing
       && !entries[index].isNameless
     {
       let entry = entries[index]
@@ -305,7 +306,8 @@ struct GetCommand: ParsableCommand {
       let message =
         "'\(escapingControls(entry.path))' has no line in '\(escapingControls(path))'"
       if entry.isNamedByAnswer {
-        entries[index].failure = JobFailure(.invalidRequest, message)
+        // A later run would take it for a file of the session, which needs no line.
+        entries[index].failure = JobFailure(.invalidRequest, message, canResume: false)
       } else {
         missing.append(message)
       }
@@ -379,14 +381,17 @@ struct GetCommand: ParsableCommand {
 
   /// The entries that have names, in the order in which they take them.
   ///
-  /// A server's name must not take the place of one that the user can see, and an answer must not
-  /// decide whether another file is downloaded.
+  /// Files of the session come first: they may have partial files. A server's name must not take
+  /// the place of one that the user can see, and an answer must not decide whether another file is
+  /// downloaded.
   private static func orderOfNames(_ entries: [SessionEntry]) -> [Int] {
     let named = entries.indices.filter { !entries[$0].isNameless }
-    let others = named.filter { !entries[$0].nameSource.isOfServer }
-    return others.filter { !entries[$0].isNamedByAnswer }
+    let new = named.filter { !entries[$0].isOfSession }
+    let others = new.filter { !entries[$0].nameSource.isOfServer }
+    return named.filter { entries[$0].isOfSession }
+      + others.filter { !entries[$0].isNamedByAnswer }
       + others.filter { entries[$0].isNamedByAnswer }
-      + named.filter { entries[$0].nameSource.isOfServer }
+      + new.filter { entries[$0].nameSource.isOfServer }
   }
 
   /// The directories of all files, if a response names any file; otherwise none.
@@ -508,15 +513,16 @@ struct GetCommand: ParsableCommand {
   private func destination(of entry: SessionEntry) -> Destination {
     guard entry.path != "/dev/null" else { return .discard }
     // A server must not choose which file --overwrite destroys.
-    let replaces = options.overwrite && entry.nameSource != .response
+    let replaces = options.overwrite && !entry.nameSource.isOfResponse
     return .file(
       entry.name, inside: entry.directory,
       existing: replaces ? .replace : skipExisting ? .keep : .replaceResult)
   }
 
-  /// Whether the file already exists, which is reported to the user.
+  /// Whether the file already exists, which is reported to the user; not one that fails anyway.
   private func isSkipped(_ entry: SessionEntry) -> Bool {
     var status = stat()
+    guard entry.failure == nil else { return false }
     guard stat(entry.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
     if !options.quiet {
       printToStandardError(escapingControls("\(entry.path): skipped: it is there already"))

@@ -5,37 +5,49 @@ import RemoteFiles
 /// Why a file of a run fails without a transfer.
 struct JobFailure: Error, Sendable {
   /// One line without credentials.
-  let reason: String
+  private(set) var reason: String
   let code: TransferError.Code
   /// The status of HTTP; nil if no response is the cause.
   private(set) var status: Int?
+  /// Whether a session keeps the file: its next run may succeed, and checks all that this one does.
+  let canResume: Bool
 
-  init(_ code: TransferError.Code, _ reason: String) {
+  init(_ code: TransferError.Code, _ reason: String, canResume: Bool) {
     self.code = code
     self.reason = reason
+    self.canResume = canResume
   }
 
   /// The failure of a request for a directory listing, or for the name of a file.
   init(_ error: TransferError) {
-    self.init(error.code, error.reason + FailureRemedy.ending(error.remedy))
+    self.init(error.code, error.reason + FailureRemedy.ending(error.remedy), canResume: true)
     status = error.status
   }
 
   /// A response that is no directory listing.
-  init(_ error: FileError) { self.init(.invalidResponse, error.reason) }
+  init(_ error: FileError) { self.init(.invalidResponse, error.reason, canResume: true) }
 
   /// A file of a listing whose path is that of another one.
   static let isDuplicate = JobFailure(
-    .destinationExists, "another URL has the same name here: download it on its own, with -o")
+    .destinationExists, "another URL has the same name here: download it on its own, with -o",
+    canResume: false)
 
   /// A question for a name without an answer in time.
-  static let isSilent = JobFailure(.timedOut, "the server did not say the file's name in time")
+  static let isSilent = JobFailure(
+    .timedOut, "the server did not say the file's name in time", canResume: true)
+
+  /// A question that was not sent because the server had failed another one before.
+  static func isNotAsked(after cause: JobFailure) -> JobFailure {
+    JobFailure(
+      cause.code, "the server was not asked for the file's name after: \(cause.reason)",
+      canResume: true)
+  }
 
   /// A file that neither its URL nor its server names; `cause` is the failure of the question.
   static func isNameless(after cause: JobFailure?) -> JobFailure {
     let advice = "the URL has no file name; choose one with -o FILE, or with out= in a list"
-    guard let cause else { return JobFailure(.invalidRequest, advice) }
-    var failure = JobFailure(cause.code, "\(cause.reason); \(advice)")
+    guard let cause else { return JobFailure(.invalidRequest, advice, canResume: false) }
+    var failure = JobFailure(cause.code, "\(cause.reason); \(advice)", canResume: false)
     failure.status = cause.status
     return failure
   }
@@ -44,5 +56,12 @@ struct JobFailure: Error, Sendable {
   static let isDirectory = JobFailure(
     .invalidRequest,
     "the URL is that of a directory: download its files with -r, or name a file for its page with"
-      + " -o, or out= in a list")
+      + " -o, or out= in a list", canResume: true)
+
+  /// The failure in a command with a session, which says if that does not keep the file.
+  var withSession: JobFailure {
+    var failure = self
+    if !canResume { failure.reason += "; the session does not keep it" }
+    return failure
+  }
 }

@@ -10,16 +10,21 @@ enum NameSource: Sendable {
   case urlAfterAnswer
   /// The server of the file, in `Content-Disposition`.
   case response
+  /// The same in an earlier run, as a session says.
+  case earlierResponse
+
+  /// Whether the server of the file has chosen it.
+  var isOfResponse: Bool { self == .response || self == .earlierResponse }
 
   /// Whether a server has chosen it.
-  var isOfServer: Bool { self == .listing || self == .response }
+  var isOfServer: Bool { self == .listing || isOfResponse }
 
   /// The statuses of a URL that is no longer valid.
   private static let refusals = [401, 403, 404, 410]
 
   /// What helps after the failure of a download, where the name makes a difference; nil elsewhere.
   func remedy(after error: TransferError) -> String? {
-    if self == .response, error.code == .destinationExists {
+    if isOfResponse, error.code == .destinationExists {
       return ": its server chose the name, so --overwrite does not apply: use --skip-existing to"
         + " leave it, or -o, out= or --no-content-disposition for another name"
     }

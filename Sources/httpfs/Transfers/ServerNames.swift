@@ -24,10 +24,20 @@ struct ServerNames {
 
   /// How often an answer that fails is requested again: the download says why it fails.
   private static let retryLimit = 1
-  /// How long a server may keep silent.
-  private static let stallLimit = Duration.seconds(10)
-  /// How long all servers may keep silent: the other questions then end.
-  private static let silenceLimit = Duration.seconds(10)
+  /// How many questions run at a time, and how many of one host.
+  private static let (limit, hostLimit) = (16, 4)
+
+  /// The configuration of a queue for questions, from that of the downloads: an answer is short.
+  static func configuration(
+    from downloads: TransferQueue.Configuration
+  ) -> TransferQueue.Configuration {
+    var configuration = downloads
+    configuration.stopsAtFailure = false
+    configuration.maximumConcurrent = limit
+    configuration.maximumPerHost = min(
+      hostLimit, downloads.maximumConcurrent, downloads.maximumPerHost ?? hostLimit)
+    return configuration
+  }
 
   /// The entries with the names that their servers give.
   ///
@@ -42,36 +52,22 @@ struct ServerNames {
       let url = entries[index].source.url
       return TransferRun.Job(name: url.redacted, url: url)
     }
-    var running: [Int: Transfer] = [:]
-    var answers: [Int: Answer] = [:]
-    var lastEnd = ContinuousClock.now
-    var isOver = false
+    var questions = NameQuestions()
     var output = TransferOutput.ofQuestions(
       "asking for file names", json: options.json, quiet: options.quiet)
     let outcome = TransferRun(queue: queue, isUpload: false, timeLimit: timeLimit.left).run(
       jobs, output: &output,
-      onChange: { _, _ in
-        for (index, transfer) in running {
-          guard let end = transfer.outcome else { continue }
-          running[index] = nil
-          answers[index] = isOver ? .failure(.isSilent) : Self.answer(in: end)
-          lastEnd = .now
-        }
-        guard !isOver, .now - lastEnd >= Self.silenceLimit else { return }
-        isOver = true
-        for transfer in running.values { transfer.cancel() }
-      },
-      transfer: { index in
-        let transfer = queue.add(request(for: entries[asked[index]]))
-        running[index] = transfer
-        if isOver { transfer.cancel() }
+      onChange: { _, _ in questions.look(now: .now) },
+      transfer: { number in
+        let entry = entries[asked[number]]
+        let transfer = queue.add(request(for: entry))
+        questions.add(transfer, of: number, to: entry.source.url.origin)
         return transfer
       })
     if outcome.isAbandoned { TransferOutput.endWithoutTransfers(json: options.json) }
     try outcome.endIfInterrupted()
-    // Without a signal, only a time limit cancels.
-    if outcome.cancelledCount > 0, !isOver { throw TransferExit.timeout.code }
-    for (index, answer) in answers { entries[asked[index]].take(answer) }
+    if outcome.isOverTime { throw TransferExit.timeout.code }
+    for (number, answer) in questions.answers { entries[asked[number]].take(answer) }
     return entries
   }
 
@@ -87,25 +83,25 @@ struct ServerNames {
     // The download waits as long as the server asks for.
     request.retryPolicy.retryAfterCeiling = .zero
     request.retries = min(options.retries, Self.retryLimit)
-    request.stallTimeout = min(request.stallTimeout, Self.stallLimit)
     return request
   }
+}
 
-  private static func answer(in end: Result<TransferResult, TransferError>) -> Answer {
+extension ServerNames.Answer {
+  init(_ end: Result<TransferResult, TransferError>) {
     let response: HTTPResponse
     switch end {
     case .success(let result): response = result.response
     case .failure(let error):
       // An empty file has no first byte.
       guard let refusal = error.response, refusal.status.code == 416 else {
-        return .failure(JobFailure(error))
+        self = .failure(JobFailure(error))
+        return
       }
       response = refusal
     }
-    guard let field = response.headerFields[fields: .contentDisposition].first,
-      let name = field.withUnsafeBytesOfValue({ ContentDisposition(field: $0).fileName })
-        .flatMap(SuggestedName.safe)
-    else { return .noName }
-    return .name(name)
+    let name = response.headerFields[fields: .contentDisposition].first?
+      .withUnsafeBytesOfValue { ContentDisposition(field: $0).fileName }
+    self = name.flatMap(SuggestedName.safe).map { .name($0) } ?? .noName
   }
 }

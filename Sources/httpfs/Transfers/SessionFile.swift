@@ -13,13 +13,15 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
+  /// Whether it is itself in the session, not only the directory that lists it.
+  private(set) var isOfSession = false
   /// Where the name comes from.
   private(set) var nameSource = NameSource.user
   /// Why it fails without a request; nil if it does not.
   var failure: JobFailure?
 
-  /// Whether a session keeps it: it has a name, which can be in a session once.
-  fileprivate var canResume: Bool { !isNameless && failure?.code != .destinationExists }
+  /// Whether a session keeps it.
+  fileprivate var canResume: Bool { failure?.canResume ?? !isNameless }
 
   /// A file without a destination yet.
   init(_ source: SourceEntry) {
@@ -30,8 +32,9 @@ struct SessionEntry: Sendable {
   /// A file of a session: the user named the part before `//`.
   fileprivate init(placed source: SourceEntry) {
     self.init(source)
-    if source.isNamedByServer { nameSource = .response }
+    if source.isNamedByServer { nameSource = .earlierResponse }
     isPlaced = true
+    isOfSession = true
     if name.hasFinalSlash {
       self.source.url = source.url.listing ?? source.url
       self.source.isListing = source.url.listing != nil
@@ -49,6 +52,7 @@ struct SessionEntry: Sendable {
   /// A file or directory that the directory listing of this entry names.
   func child(_ name: String, url: RemoteURL, isListing: Bool) -> SessionEntry {
     var child = self
+    child.isOfSession = false
     child.name = self.name.isEmpty ? name : "\(self.name)/\(name)"
     child.source.path = child.name
     child.source.url = url
@@ -74,8 +78,10 @@ struct SessionEntry: Sendable {
     switch answer {
     case .name(let last):
       let start = name.utf8.lastIndex(of: UInt8(ascii: "/")).map { name.utf8.index(after: $0) }
-      name = String(name[..<(start ?? name.startIndex)]) + last
-      nameSource = .response
+      let own = name[(start ?? name.startIndex)...]
+      // The user can see the name of the URL: a server does not choose it by repeating it.
+      nameSource = PathKey(own) == PathKey(last) ? .urlAfterAnswer : .response
+      name = String(name[..<own.startIndex]) + last
     case .noName:
       nameSource = .urlAfterAnswer
       if isNameless { failure = .isNameless(after: nil) }
@@ -199,7 +205,7 @@ struct SessionFile {
         ([item.entry.source.url] + item.entry.source.mirrors).map(\.text)
         .joined(separator: "\t") + "\n"
       text += "  out=\(item.entry.sessionPath)\n"
-      if item.entry.nameSource == .response { text += "  named-by=server\n" }
+      if item.entry.nameSource.isOfResponse { text += "  named-by=server\n" }
       for header in item.entry.source.headers {
         text += "  header=\(header.name): \(header.value)\n"
       }

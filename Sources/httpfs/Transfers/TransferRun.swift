@@ -43,6 +43,8 @@ final class TransferRun: Sendable {
     var exits: Set<TransferExit> = []
     /// The signal that ended it.
     var signal: Int32?
+    /// Whether the time limit has ended it.
+    var isOverTime = false
     /// Whether something was still running then.
     var isAbandoned = false
 
@@ -166,6 +168,7 @@ final class TransferRun: Sendable {
         queue.cancelAll()
       }
       if let timeLimit, outcome.signal == nil, deadline == nil, .now - start >= timeLimit {
+        outcome.isOverTime = true
         outcome.exits.insert(.timeout)
         notice(CommandFailure.overTime.description)
         deadline = .now + Self.cancelTimeout

@@ -361,5 +361,112 @@ extension RealMounts {
       #expect(some.error.contains("'b.bin' has no line in"), "\(some.error)")
       #expect(work.names == ["a.bin", "b.bin"])
     }
+
+    @Test func `a file without a line in --checksum-file never reaches its session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let sums = try work.sandbox.write("\(Self.digest)  a.bin\n", to: "sums")
+      for _ in 0..<2 {
+        let result = try work.get(
+          "--session", "s", "--checksum-file", sums, url(origin), url(origin, "a.bin"))
+        #expect(result.ending == .exited(1), "\(result.error)")
+        #expect(result.error.contains("'b.bin' has no line in"), "\(result.error)")
+        #expect(result.error.contains("the session does not keep it"), "\(result.error)")
+        #expect(work.names == ["a.bin"])
+      }
+    }
+
+    @Test func `--overwrite replaces a file of the URL's own name, whoever confirms it`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=get.php", at: origin)
+      try work.sandbox.write("mine\n", to: "work/get.php")
+      #expect(try work.get(url(origin)).ending == .exited(73))
+      let result = try work.get("--overwrite", url(origin))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(try work.sha256("get.php") == Self.digest)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a silent host is asked a few times, and other hosts say their names`() throws {
+      let work = try TransferWorkspace()
+      let (silent, origin) = (try OriginServer(), try OriginServer())
+      try silent.post([
+        "match": ["path": "*", "fields": ["Range": "bytes=0-0"]], "actions": ["stall"],
+      ])
+      try disposition("attachment; filename=b.bin", at: origin)
+      let names = (0..<9).map { "x\($0)" }
+      let nameless = silent.url("", length: 10, seed: 1)
+      let urls = names.map { url(silent, $0) } + [nameless, url(origin)]
+      let list = try work.sandbox.write(urls.map { $0 + "\n" }.joined(), to: "list")
+      let start = ContinuousClock.now
+      let result = try work.get("-j", "2", "-i", list)
+      #expect(ContinuousClock.now - start < .seconds(20))
+      #expect(result.ending == .exited(2), "\(result.error)")
+      #expect(work.names == ["b.bin"] + names)
+      // A question that was not sent has not shown that the server is silent.
+      #expect(result.error.contains("was not asked"), "\(result.error)")
+      #expect(try silent.requests().filter { $0.range == "bytes=0-0" }.count <= 2)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `the time that --url-command takes is not its server's`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let command = "test -e ../asked || { touch ../asked; sleep 11; }; echo \"$1\""
+      let result = try work.get("--url-command", command, url(origin))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == ["b.bin"])
+    }
+
+    @Test func `a file of a session keeps its name before new ones`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      try origin.post([
+        "match": ["path": "/data/get.php", "requests": ["from": 2]],
+        "parameters": ["status": 403], "name": "refusal",
+      ])
+      #expect(try work.get("--session", "s", url(origin)).ending == .exited(24))
+      // Nobody has been asked in this run.
+      let resumed = try work.get("--session", "s")
+      #expect(resumed.ending == .exited(24), "\(resumed.error)")
+      #expect(!resumed.error.contains("valid only once"), "\(resumed.error)")
+
+      let refused = try work.get("--session", "s", url(origin, "b.bin"))
+      #expect(refused.error.contains("two files of the name"), "\(refused.error)")
+      #expect(try work.text("s").contains("out=.//b.bin"))
+      try origin.clearControl()
+      try disposition("attachment; filename=b.bin", at: origin)
+      let result = try work.get("--session", "s", url(origin, "get"))
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(result.error.contains("has the same name here"), "\(result.error)")
+      #expect(work.names == ["b.bin"])
+      #expect(try origin.requests().filter { $0.path == "/data/get" }.count == 1)
+    }
+
+    @Test func `a message says that the session does not keep a file without a name`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.post(["match": ["path": "/data/"], "parameters": ["status": 503]])
+      let nameless = origin.url("", length: 10, seed: 1)
+      let result = try work.get("--session", "s", "--retries", "0", nameless)
+      #expect(result.ending == .exited(22), "\(result.error)")
+      #expect(result.error.contains("the session does not keep it"), "\(result.error)")
+      #expect(work.names.isEmpty)
+    }
+
+    @Test func `--skip-existing does not hide that a name is taken`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try disposition("attachment; filename=b.bin", at: origin)
+      try work.sandbox.write("mine\n", to: "work/b.bin")
+      let result = try work.get("--skip-existing", url(origin), url(origin, "get"))
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(result.error.contains("has the same name here"), "\(result.error)")
+      #expect(try work.text("b.bin") == "mine\n")
+    }
   }
 }

@@ -190,6 +190,26 @@ extension RealMounts {
       #expect(work.names == ["out"])
     }
 
+    @Test func `the files of a directory in a session are compared with --checksum-file`() throws {
+      let work = try TransferWorkspace()
+      let root = try makeTree(in: work.sandbox)
+      let flag = try work.sandbox.write("", to: "closed")
+      let nginx = try work.sandbox.nginx(
+        root: root,
+        locations: "autoindex on;\nlocation /deep/er/ { if (-f \(flag)) { return 403; } }")
+      let sums = work.sandbox.path("sums")
+      _ = try shell(
+        "cd \(quoted(root)) && find * -type f -exec sha256sum {} + > \(quoted(sums))")
+      try work.sandbox.write("other", to: "root/deep/er/b.txt")
+      let arguments = ["-r", "-o", "out", "--session", "todo", "--checksum-file", sums]
+      let first = try work.run(["get"] + arguments + [nginx.url("")])
+      #expect(first.ending == .exited(24), "\(first.error)")
+      unlink(flag)
+      let second = try work.run(["get"] + arguments + [nginx.url("")])
+      #expect(second.ending == .exited(32), "\(second.error)")
+      #expect(try !found(work, below: "out").contains("deep/er/b.txt"))
+    }
+
     @Test func `a listing that leads up, to another server or to no listing fails alone`() throws {
       let other = try ListingServer(
         .nginx, root: try makeTree(in: Sandbox()), in: Sandbox())

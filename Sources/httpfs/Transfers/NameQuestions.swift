@@ -1,0 +1,82 @@
+import HTTPTransfer
+
+/// The questions for names that wait or run, and the answers so far.
+///
+/// A server that cannot be reached, or does not answer in time, gets no more questions: other
+/// servers are still asked.
+struct NameQuestions {
+  private struct Question {
+    let transfer: Transfer
+    /// The origin that is asked.
+    let origin: String
+    /// When its first request was sent; nil before that.
+    var sentAt: ContinuousClock.Instant?
+    /// Why it was ended here; nil if it was not.
+    var failure: JobFailure?
+  }
+
+  /// How long an answer may take from the first request on, with all retries and redirects.
+  private static let timeLimit = Duration.seconds(10)
+
+  private(set) var answers: [Int: ServerNames.Answer] = [:]
+  private var open: [Int: Question] = [:]
+  /// Why origins get no more questions.
+  private var failures: [String: JobFailure] = [:]
+
+  /// Takes the question with this number, which its queue has just taken.
+  mutating func add(_ transfer: Transfer, of number: Int, to origin: String) {
+    open[number] = Question(transfer: transfer, origin: origin)
+    if let failure = failures[origin] { end(number, .isNotAsked(after: failure)) }
+  }
+
+  /// Takes the answers that have come, and ends the questions that nobody should wait for.
+  mutating func look(now: ContinuousClock.Instant) {
+    for (number, question) in open {
+      if let end = question.transfer.outcome {
+        open[number] = nil
+        take(end, of: question, number)
+      } else if let sentAt = question.sentAt {
+        if now - sentAt >= Self.timeLimit { giveUp(number, question.origin) }
+      } else if question.transfer.progress.connections > 0 {
+        open[number]?.sentAt = now
+      }
+    }
+    for (number, question) in open where question.sentAt == nil {
+      if let failure = failures[question.origin] { end(number, .isNotAsked(after: failure)) }
+    }
+  }
+
+  private mutating func take(
+    _ end: Result<TransferResult, TransferError>, of question: Question, _ number: Int
+  ) {
+    switch end {
+    case .failure(let error) where error.code == .cancelled:
+      // Otherwise the command ends.
+      if let failure = question.failure { answers[number] = .failure(failure) }
+    case .failure(let error) where error.isOfUnreachableServer:
+      let failure = JobFailure(error)
+      failures[question.origin] = failure
+      answers[number] = .failure(failure)
+    default: answers[number] = ServerNames.Answer(end)
+    }
+  }
+
+  /// Ends a question without an answer in time.
+  private mutating func giveUp(_ number: Int, _ origin: String) {
+    failures[origin] = .isSilent
+    end(number, .isSilent)
+  }
+
+  private mutating func end(_ number: Int, _ failure: JobFailure) {
+    guard open[number]?.failure == nil else { return }
+    open[number]?.failure = failure
+    open[number]?.transfer.cancel()
+  }
+}
+
+extension TransferError {
+  /// Whether the server has not answered at all.
+  fileprivate var isOfUnreachableServer: Bool {
+    [.timedOut, .unresolvedHost, .connectionRefused].contains(code)
+  }
+}
