@@ -129,7 +129,7 @@ final class OpenFiles: Sendable {
   }
 
   /// How the first handle of an inode will read; `file` is the version's
-  /// ``RemoteVersion/backingFile``.
+  /// ``VersionReads/backingFile``.
   private func readMode(
     of version: RemoteVersion, _ file: BackingFile?
   ) -> InodeTable.ReadMode {
@@ -158,7 +158,7 @@ final class OpenFiles: Sendable {
     let note = readNote(handle, offset: offset)
     let hasPlace = readPlaces.begin()
     defer { if hasPlace { readPlaces.end() } }
-    guard hasPlace || !version.mayWaitForDisk(range) else {
+    guard hasPlace || !version.reads.mayWaitForDisk(range) else {
       let parked = ParkedReply(reply)
       return readPlaces.later { [self] in
         guard let reply = parked.take() else { return }
@@ -173,7 +173,7 @@ final class OpenFiles: Sendable {
     note: (@Sendable (Int) -> Void)?,
     _ reply: consuming sending some FileSystemReply & ~Copyable
   ) {
-    switch version.attempt(range) {
+    switch version.reads.attempt(range) {
     case .present(let bytes):
       note?(bytes.byteCount)
       reply.present(bytes)
@@ -182,7 +182,7 @@ final class OpenFiles: Sendable {
     case .absent:
       // Only direct reads are interrupted; the kernel itself kills a buffered reader.
       let parked = isDirect ? reply.parked() : ParkedReply(reply)
-      version.wait(for: range, reply: PendingRead(parked, note: note))
+      version.reads.wait(for: range, reply: PendingRead(parked, note: note))
     }
   }
 

@@ -48,7 +48,7 @@ import Testing
       return Array((fields + "Content-Length: 0\r\n\r\n").utf8)
     }
     defer { server.stop() }
-    let client = TransferClient()
+    let client = ExchangeClient()
     for round in 0..<200 {
       note.set(seed: UInt64(round))
       for number in 0..<2 {
@@ -68,7 +68,7 @@ import Testing
   func responses() throws {
     let server = try RawServer { Exchange(seed: $0).response }
     defer { server.stop() }
-    let client = TransferClient()
+    let client = ExchangeClient()
     let campaign = FuzzCampaign(name: "responses", count: 3000)
     campaign.run(minimumAccepted: 0.2, minimumRefused: 0.1) { generator in
       let seed = generator.next()

@@ -33,17 +33,17 @@ extension TransferTests {
       }
       let client = client
       let origin = "http://127.0.0.1:\(server.port)"
-      #expect(client.use(of: origin) == nil)
+      #expect(client.exchanges.use(of: origin) == nil)
       let exchanges = ["/a", "/b"].map { path in
         Task { try await client.record(server.url(path)) }
       }
-      try await eventually { client.use(of: origin)?.exchangeCount == 2 }
+      try await eventually { client.exchanges.use(of: origin)?.exchangeCount == 2 }
       try await eventually {
-        client.use(of: origin).map { $0.silence(now: .now) > .milliseconds(100) } == true
+        client.exchanges.use(of: origin).map { $0.silence(now: .now) > .milliseconds(100) } == true
       }
       gate.open()
       for exchange in exchanges { _ = try await exchange.value }
-      try await eventually { client.use(of: origin) == nil }
+      try await eventually { client.exchanges.use(of: origin) == nil }
     }
 
     @Test("A later download of a host begins with the connections that have paid for earlier ones")
@@ -94,7 +94,7 @@ extension TransferTests {
     }
 
     private func learned(at server: ScriptedServer) -> Int {
-      client.learnedConnections(at: "http://127.0.0.1:\(server.port)") ?? 1
+      client.exchanges.learnedConnections(at: "http://127.0.0.1:\(server.port)") ?? 1
     }
 
     @Test("A kept connection that the server has closed costs a new one, not the transfer")
@@ -116,7 +116,8 @@ extension TransferTests {
       let client = TransferClient(configuration: .init(maximumConnectionsPerHost: 3))
       let receivers = (0..<12).map { _ in RecordingReceiver() }
       for receiver in receivers {
-        client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+        client.exchanges.start(
+          ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       }
       for receiver in receivers { #expect(await receiver.finished().outcome == "finished") }
       #expect(server.maximumOpenCount == 3)
@@ -144,7 +145,7 @@ extension TransferTests {
     func performOrder() async {
       let order = Mutex<[Int]>([])
       for index in 0..<100 {
-        client.perform { order.withLock { $0.append(index) } }
+        client.exchanges.perform { order.withLock { $0.append(index) } }
       }
       await client.settle()
       #expect(order.withLock { $0 } == Array(0..<100))
@@ -158,7 +159,7 @@ extension TransferTests {
       await withCheckedContinuation { continuation in
         let remaining = Mutex(delays.count)
         for delay in delays {
-          client.schedule(after: .milliseconds(delay)) {
+          client.exchanges.schedule(after: .milliseconds(delay)) {
             runs.withLock { $0.append((delay, ContinuousClock.now - start)) }
             let isLast = remaining.withLock { remaining in
               remaining -= 1
@@ -196,7 +197,7 @@ extension TransferTests {
     /// The thread itself reads its name: it may end at any later moment.
     private func networkThread() async -> (directory: String, name: String?) {
       await withCheckedContinuation { continuation in
-        client.perform {
+        client.exchanges.perform {
           let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
           let name = try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)
           continuation.resume(returning: ("/proc/" + (link ?? ""), name))

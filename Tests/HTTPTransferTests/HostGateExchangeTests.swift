@@ -29,7 +29,7 @@ extension TransferTests {
     /// Sends a first request, whose refusal delays the other requests of `client` for 600 s.
     ///
     /// This is far longer than the pause between two lines of the test on a busy machine.
-    private func closeGate(_ server: ScriptedServer, of client: TransferClient) async throws {
+    private func closeGate(_ server: ScriptedServer, of client: ExchangeClient) async throws {
       var request = ExchangeRequest(url: try RemoteURL(server.url("/first")))
       request.retryAfterCeiling = .seconds(600)
       _ = await client.record(request)
@@ -41,7 +41,7 @@ extension TransferTests {
     private func delay(
       after server: ScriptedServer, ceiling: Duration = .seconds(30)
     ) async throws -> Duration {
-      let client = TransferClient()
+      let client = ExchangeClient()
       var request = ExchangeRequest(url: try RemoteURL(server.url("/a")))
       request.retryAfterCeiling = ceiling
       let start = ContinuousClock.now
@@ -108,7 +108,7 @@ extension TransferTests {
         gated.stop()
         free.stop()
       }
-      let client = TransferClient()
+      let client = ExchangeClient()
       try await closeGate(gated, of: client)
       let start = ContinuousClock.now
       #expect(try await client.record(free.url("/")).text == "free")
@@ -119,7 +119,7 @@ extension TransferTests {
     func cancelHeld() async throws {
       let gated = try server("Retry-After: 600")
       defer { gated.stop() }
-      let client = TransferClient()
+      let client = ExchangeClient()
       try await closeGate(gated, of: client)
       let receiver = RecordingReceiver()
       let id = client.start(
@@ -138,7 +138,7 @@ extension TransferTests {
         gated.stop()
         other.stop()
       }
-      let client = TransferClient()
+      let client = ExchangeClient()
       let start = ContinuousClock.now
       _ = try await client.record(gated.url("/a"))
       #expect(try await client.record(other.url("/")).text == "end")
@@ -152,7 +152,7 @@ extension TransferTests {
       let server = try server("Retry-After: 600")
       defer { server.stop() }
       let client = TransferClient()
-      try await closeGate(server, of: client)
+      try await closeGate(server, of: client.exchanges)
       let transfer = client.transfer(try Request.quick(server.url("/a")))
       transfer.start()
       try await eventually {

@@ -30,7 +30,8 @@ extension TransferTests {
       }
       defer { server.stop() }
       let receiver = RecordingReceiver(onHead: { _ in .stop })
-      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.exchanges.start(
+        ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       #expect(record.outcome == "stopped")
       #expect(record.body.isEmpty)
@@ -42,7 +43,8 @@ extension TransferTests {
       let server = try ScriptedServer(answer: Self.longResponse)
       defer { server.stop() }
       let receiver = RecordingReceiver(onBody: { $0 >= 100_000 ? .stop : .proceed })
-      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.exchanges.start(
+        ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       await client.settle()
       #expect(record.outcome == "stopped")
@@ -60,7 +62,8 @@ extension TransferTests {
       }
       defer { server.stop() }
       let receiver = RecordingReceiver(onHead: { _ in .discard })
-      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.exchanges.start(
+        ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       #expect(record.outcome == "finished")
       #expect(record.body.isEmpty)
@@ -74,7 +77,8 @@ extension TransferTests {
       }
       defer { server.stop() }
       let receiver = RecordingReceiver(onHead: { _ in .discard })
-      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.exchanges.start(
+        ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       #expect(record.outcome == "finished")
       #expect(record.body.isEmpty)
@@ -97,23 +101,23 @@ extension TransferTests {
           arrived.continuation.yield()
           return .proceed
         })
-        let id = client.start(
+        let id = client.exchanges.start(
           ExchangeRequest(url: try RemoteURL(server.url(path))), receiver: receiver)
         if path == "/silent" {
           try await server.waitForRequests(1)
         } else {
           for await _ in arrived.stream { break }
         }
-        #expect(client.activeExchangeCount == 1)
-        client.cancel(id)
-        client.cancel(id)
+        #expect(client.exchanges.activeExchangeCount == 1)
+        client.exchanges.cancel(id)
+        client.exchanges.cancel(id)
         let record = await receiver.finished()
         #expect(record.outcome == "cancelled")
-        client.cancel(id)
+        client.exchanges.cancel(id)
         await client.settle()
         #expect(receiver.record.completions.count == 1)
         #expect(receiver.record.misplacedCallCount == 0)
-        #expect(client.activeExchangeCount == 0)
+        #expect(client.exchanges.activeExchangeCount == 0)
       }
     }
 
@@ -122,9 +126,9 @@ extension TransferTests {
       let server = try ScriptedServer { _ in [.hold] }
       defer { server.stop() }
       let receiver = RecordingReceiver()
-      let id = client.start(
+      let id = client.exchanges.start(
         ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
-      client.cancel(id)
+      client.exchanges.cancel(id)
       #expect(await receiver.finished().outcome == "cancelled")
     }
 
@@ -137,13 +141,13 @@ extension TransferTests {
       let started = Mutex<ExchangeID?>(nil)
       let client = client
       let receiver = RecordingReceiver(onBody: { _ in
-        if let id = started.withLock({ $0 }) { client.cancel(id) }
+        if let id = started.withLock({ $0 }) { client.exchanges.cancel(id) }
         return .proceed
       })
       started.withLock { id in
         // The network thread cannot reach the body before the lock is free.
         id = (try? RemoteURL(server.url("/"))).map {
-          client.start(ExchangeRequest(url: $0), receiver: receiver)
+          client.exchanges.start(ExchangeRequest(url: $0), receiver: receiver)
         }
       }
       let record = await receiver.finished()
@@ -160,13 +164,14 @@ extension TransferTests {
       defer { server.stop() }
       let receivers = (0..<20).map { _ in RecordingReceiver() }
       for receiver in receivers {
-        client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+        client.exchanges.start(
+          ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       }
       try await server.waitForRequests(20)
-      client.cancelAll()
+      client.exchanges.cancelAll()
       for receiver in receivers { #expect(await receiver.finished().outcome == "cancelled") }
       // The last exchange leaves the count after its receiver has got the end.
-      try await eventually { client.activeExchangeCount == 0 }
+      try await eventually { client.exchanges.activeExchangeCount == 0 }
       #expect(try await client.record(server.url("/next")).text == "n")
     }
 
@@ -250,7 +255,7 @@ extension TransferTests {
       let client = TransferClient(configuration: .init(maximumConnectionsPerHost: 16))
       let receivers = (0..<200).map { _ in RecordingReceiver() }
       for (index, receiver) in receivers.enumerated() {
-        client.start(
+        client.exchanges.start(
           ExchangeRequest(url: try RemoteURL(server.url("/\(index)"))), receiver: receiver)
       }
       for (index, receiver) in receivers.enumerated() {
@@ -261,7 +266,7 @@ extension TransferTests {
       await client.settle()
       #expect(receivers.allSatisfy { $0.record.completions.count == 1 })
       #expect(receivers.allSatisfy { $0.record.misplacedCallCount == 0 })
-      #expect(client.activeExchangeCount == 0)
+      #expect(client.exchanges.activeExchangeCount == 0)
       #expect(server.requests.count == 200)
       #expect(server.connectionCount <= 16)
     }
@@ -286,15 +291,17 @@ extension TransferTests {
           ["/whole", "/cut", "/reset", "/again", "/junk", "/hold"].randomElement(using: &random)
           ?? "/hold"
         let receiver = RecordingReceiver()
-        let id = client.start(
+        let id = client.exchanges.start(
           ExchangeRequest(url: try RemoteURL(server.url(path))), receiver: receiver)
         transfers.append((id, path, receiver))
         if Bool.random(using: &random), let victim = transfers.randomElement(using: &random) {
-          client.cancel(victim.id)
+          client.exchanges.cancel(victim.id)
         }
         if random.next() % 8 == 0 { try await Task.sleep(for: .milliseconds(1)) }
       }
-      for transfer in transfers where transfer.path == "/hold" { client.cancel(transfer.id) }
+      for transfer in transfers where transfer.path == "/hold" {
+        client.exchanges.cancel(transfer.id)
+      }
       let expected: [String: Set<String>] = [
         "/whole": ["finished"], "/cut": ["response cut short"], "/reset": ["connection lost"],
         "/again": ["too many redirects"], "/junk": ["malformed response"], "/hold": [],
@@ -307,7 +314,7 @@ extension TransferTests {
       await client.settle()
       #expect(transfers.allSatisfy { $0.receiver.record.completions.count == 1 })
       #expect(transfers.allSatisfy { $0.receiver.record.misplacedCallCount == 0 })
-      #expect(client.activeExchangeCount == 0)
+      #expect(client.exchanges.activeExchangeCount == 0)
     }
   }
 }

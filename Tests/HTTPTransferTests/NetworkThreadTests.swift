@@ -78,7 +78,7 @@ extension TransferTests {
       let client = TransferClient()
       let receivers = (0..<3).map { _ in CountingReceiver() }
       for receiver in receivers {
-        client.start(
+        client.exchanges.start(
           ExchangeRequest(url: try RemoteURL(hostile.url("/"))), receiver: receiver)
       }
       while receivers.contains(where: { $0.byteCount == 0 }) {
@@ -93,7 +93,7 @@ extension TransferTests {
       }
       // If libcurl read as long as bytes are available, each turn would take seconds.
       #expect(worst < .seconds(2), "\(worst)")
-      client.cancelAll()
+      client.exchanges.cancelAll()
     }
 
     @Test("A body in chunks of a byte arrives whole and in order")

@@ -3,7 +3,7 @@ import HTTPTransfer
 import Testing
 
 @Suite struct StorageQueueTests {
-  private let queue = StorageQueue(client: TransferClient())
+  private let queue = StorageQueue(client: ExchangeClient())
 
   /// Hands over a store that uses the disk exclusively.
   private func store(_ work: @escaping @Sendable () -> Void) {

@@ -70,7 +70,7 @@ import Testing
     let id = Self.request(version)
     version.retainHandle(needsBacking: false) { _ in }
     let reply = KeptReply()
-    version.wait(for: 0..<100, reply: reply)
+    version.reads.wait(for: 0..<100, reply: reply)
     version.ends.failed(id, FileError(.tooManyFiles, "test"))
     #expect(reply.error == nil)
     #expect(version.snapshot().segments.isEmpty)
@@ -134,7 +134,7 @@ import Testing
       let id = DescriptorShortageTests.request(version)
       version.retainHandle(needsBacking: false) { _ in }
       let reply = KeptReply()
-      version.wait(for: 0..<100, reply: reply)
+      version.reads.wait(for: 0..<100, reply: reply)
       let shortage = Shortage()
       let error = try #require(throws: FileError.self) {
         try version.storeBytes(0..<1000, of: id)

@@ -181,7 +181,7 @@ import Testing
       $0.lookedAt = .now
     }
     #expect(version.hasCachedBytes)
-    version.wait(for: 0..<100, reply: reply)
+    version.reads.wait(for: 0..<100, reply: reply)
     #expect(version.presentExtents == [])
     // The record still exists: an open without the server succeeds.
     #expect(version.hasCachedBytes)
@@ -240,13 +240,13 @@ import Testing
       if opening == 0 {
         // As after a failed look-up.
         #expect(version.releaseIdleEntry())
-        version.wait(for: 0..<100, reply: reply)
+        version.reads.wait(for: 0..<100, reply: reply)
         try version.storeBytes(500..<600)
       } else {
         try version.storeBytes(500..<600)
         let entry = try #require(version.state.withLock { $0.entry })
         _ = version.state.withLock { $0.loseCached(0..<1000) }
-        version.wait(for: 0..<100, reply: reply)
+        version.reads.wait(for: 0..<100, reply: reply)
         version.checkpoints.discardUncommitted(of: entry)
       }
       #expect(waitUntil { reply.byteCount == 100 })
@@ -285,7 +285,7 @@ import Testing
     let version = disk.version
     try version.storeBytes(0..<100)
     weak var weakEntry = version.state.withLock { $0.entry }
-    guard case .present(let bytes) = version.attempt(0..<100) else {
+    guard case .present(let bytes) = version.reads.attempt(0..<100) else {
       Issue.record("the bytes are not there")
       return
     }

@@ -228,7 +228,7 @@ import Testing
     let deadline = ContinuousClock.now + .seconds(3)
     let read = UnansweredRead(
       range: 0..<50, since: deadline - .seconds(60), deadline: deadline, reply: NullReply())
-    disk.version.wait(for: read)
+    disk.version.reads.wait(for: read)
     let parked = disk.version.snapshot().parked.reads
     #expect(parked.map(\.deadline) == [deadline])
     #expect(parked.map(\.since) == [read.since])
@@ -253,13 +253,13 @@ import Testing
     let disk = try VersionOnDisk(length: 5000)
     let version = disk.version
     try version.storeBytes(0..<5000)
-    #expect(version.backingFile == nil)
+    #expect(version.reads.backingFile == nil)
     version.checkpoints.commitFinally()
-    let descriptor = try #require(version.backingFile).descriptor
+    let descriptor = try #require(version.reads.backingFile).descriptor
     #expect(ftruncate(descriptor, 5001) == 0)
-    #expect(version.backingFile == nil)
+    #expect(version.reads.backingFile == nil)
     #expect(ftruncate(descriptor, 5000) == 0)
-    #expect(version.backingFile != nil)
+    #expect(version.reads.backingFile != nil)
   }
 
   @Test("An entry that was looked at only is asked before it is evicted, and told")

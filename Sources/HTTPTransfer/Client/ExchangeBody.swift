@@ -17,7 +17,7 @@ package protocol ExchangeBody: AnyObject, Sendable {
 package enum ExchangeBodyRead {
   /// This many bytes; 0 at the end.
   case bytes(Int)
-  /// Nothing now: continue after ``TransferClient/unpause(_:)``.
+  /// Nothing now: continue after ``ExchangeClient/unpause(_:)``.
   case pause
   /// The body cannot be sent; the exchange fails with ``ExchangeError/Code/unreadableBody``.
   case failed

@@ -11,7 +11,7 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// - Parameters:
   ///   - head: status and fields as received, unchecked.
   ///   - url: the source of the response, after redirects.
-  ///   - exchange: the exchange's ID, as ``TransferClient/start(_:receiver:)`` returns it.
+  ///   - exchange: the exchange's ID, as ``ExchangeClient/start(_:receiver:)`` returns it.
   /// - Returns: what to do with the body.
   func receive(
     head: HTTPResponse, from url: RemoteURL, exchange: ExchangeID
@@ -66,7 +66,7 @@ package enum ExchangeDisposition: Sendable {
   case proceed
   /// Read and drop the body if it is short, so that the connection can be reused.
   case discard
-  /// The piece was not taken: stop reading until ``TransferClient/unpause(_:)``, then offer it
+  /// The piece was not taken: stop reading until ``ExchangeClient/unpause(_:)``, then offer it
   /// again.
   case pause
   /// End the exchange now; its connection is closed.
@@ -79,7 +79,7 @@ package enum ExchangeCompletion: Sendable {
   case finished
   /// The receiver returned ``ExchangeDisposition/stop``.
   case stopped
-  /// ``TransferClient/cancel(_:)`` was called.
+  /// ``ExchangeClient/cancel(_:)`` was called.
   case cancelled
   case failed(ExchangeError)
 }

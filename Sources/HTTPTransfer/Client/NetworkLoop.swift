@@ -13,7 +13,7 @@ final class NetworkLoop {
     let work: @Sendable () -> Void
   }
 
-  private let client: TransferClient
+  private let client: ExchangeClient
   private let multi: MultiHandle
   private var exchanges: [ExchangeID: ActiveExchange] = [:]
   private var queue: ExchangeQueue
@@ -24,7 +24,7 @@ final class NetworkLoop {
   private var turns = BodyTurns()
   private var lastCheck = ContinuousClock.now
 
-  init(client: TransferClient, multi: MultiHandle) {
+  init(client: ExchangeClient, multi: MultiHandle) {
     self.client = client
     self.multi = multi
     queue = ExchangeQueue(
@@ -80,7 +80,7 @@ final class NetworkLoop {
 
   // MARK: Commands
 
-  private func execute(_ command: TransferClient.Command, multi: UnsafeMutableRawPointer) {
+  private func execute(_ command: ExchangeClient.Command, multi: UnsafeMutableRawPointer) {
     switch command {
     case .start(let id, let request, let receiver):
       enqueue(ExchangeQueue.Entry(id: id, request: request, receiver: receiver))

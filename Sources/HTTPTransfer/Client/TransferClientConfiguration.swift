@@ -1,6 +1,6 @@
 public import HTTPTransferCore
 
-/// How an ``TransferClient`` connects to servers, and what it tells them.
+/// How a ``TransferClient`` connects to servers, and what it tells them.
 public struct TransferClientConfiguration: Sendable {
   /// The `User-Agent` of requests that do not set it.
   public var userAgent: String

@@ -36,7 +36,7 @@ final class BodyDecoder: @unchecked Sendable {
   /// The network pauses while this many coded bytes wait.
   private static let waitingLimit = 256 << 10
 
-  private let client: TransferClient
+  private let client: ExchangeClient
   private let queue = DispatchQueue(label: "httpfs.decoder")
   private let chain: DecoderChain
   private let piece = GatherBuffer(byteCount: pieceByteCount)
@@ -60,7 +60,7 @@ final class BodyDecoder: @unchecked Sendable {
   ///   - codings: the codings of the body; at least one.
   ///   - client: its network thread calls the owner.
   ///   - owner: receives the results; held weakly.
-  init(_ codings: [ContentCoding], client: TransferClient, owner: any BodyDecoderOwner) {
+  init(_ codings: [ContentCoding], client: ExchangeClient, owner: any BodyDecoderOwner) {
     chain = DecoderChain(codings)
     self.client = client
     self.owner = owner

@@ -39,7 +39,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
   /// Called with the number of bytes of each read, and with a negative number on a rewind.
   var onProgress: (Int64) -> Void = { _ in }
 
-  /// Whether reading waits for ``TransferClient/unpause(_:)``.
+  /// Whether reading waits for ``ExchangeClient/unpause(_:)``.
   var isPaused = false
 
   /// Why reading failed.

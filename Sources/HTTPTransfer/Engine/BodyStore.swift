@@ -8,7 +8,7 @@ internal import HTTPTransferCore
 /// thread only. `failure` belongs to the thread that runs the calls of the sink.
 final class BodyStore: @unchecked Sendable {
   private let sink: any BodySink
-  private let client: TransferClient
+  private let client: ExchangeClient
   /// Whether calls of the sink may wait for the disk, or take long because they hash.
   private let mayWait: Bool
   private lazy var queue = mayWait ? StorageQueue(client: client) : nil
@@ -19,7 +19,7 @@ final class BodyStore: @unchecked Sendable {
   /// The number of calls that begin the destination and have not completed.
   private var beginningCount = 0
 
-  init(sink: any BodySink, client: TransferClient, mayWait: Bool) {
+  init(sink: any BodySink, client: ExchangeClient, mayWait: Bool) {
     self.sink = sink
     self.client = client
     self.mayWait = mayWait

@@ -9,7 +9,7 @@ final class PieceVerifier: @unchecked Sendable {
   let hashes: PieceHashes?
   private let url: RemoteURL
   private let store: BodyStore
-  private let client: TransferClient
+  private let client: ExchangeClient
   /// The bytes that arrived of unverified pieces; nil before the length is known.
   private var pieces: PieceTable?
   /// The bytes of the pieces that are verified.
@@ -29,7 +29,7 @@ final class PieceVerifier: @unchecked Sendable {
   private static let batchCount = 16
 
   /// Enables the comparison if the whole file is fetched unmodified to a readable destination.
-  init(_ request: Request, store: BodyStore, client: TransferClient) {
+  init(_ request: Request, store: BodyStore, client: ExchangeClient) {
     let isComparable =
       request.method == .get && request.range == nil && !request.decodesContent && store.canDigest
     hashes = isComparable ? request.pieces : nil

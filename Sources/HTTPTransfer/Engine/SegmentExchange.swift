@@ -65,7 +65,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private var isThrottled = false
   private let owner: any SegmentExchangeOwner
   private let store: BodyStore
-  private let client: TransferClient
+  private let client: ExchangeClient
   /// Takes the body; nil before one is accepted.
   private var gatherer: BodyGatherer?
   private var lastHandOver = ContinuousClock.now
@@ -91,7 +91,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   init(
     owner: any SegmentExchangeOwner, store: BodyStore, segmentID: Int, mirror: Int,
-    asked: RemoteURL, client: TransferClient
+    asked: RemoteURL, client: ExchangeClient
   ) {
     self.owner = owner
     self.store = store

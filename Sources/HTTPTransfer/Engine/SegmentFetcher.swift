@@ -18,7 +18,7 @@ protocol SegmentFetcherOwner: SegmentExchangeOwner {
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentFetcher: @unchecked Sendable {
   private let request: Request
-  private let client: TransferClient
+  private let client: ExchangeClient
   private let store: BodyStore
   private let monitor: TransferMonitor
   /// Receives the events; exchanges retain it while they are in progress.
@@ -50,7 +50,7 @@ final class SegmentFetcher: @unchecked Sendable {
   ///   - monitor: receives the progress.
   ///   - owner: receives the events; held weakly.
   init(
-    _ request: Request, client: TransferClient, store: BodyStore, monitor: TransferMonitor,
+    _ request: Request, client: ExchangeClient, store: BodyStore, monitor: TransferMonitor,
     owner: any SegmentFetcherOwner
   ) {
     self.request = request

@@ -55,7 +55,7 @@ package final class StorageQueue: Sendable {
 
   private let queue = DispatchQueue(label: "httpfs.storage")
   private let memoryQueue = DispatchQueue(label: "httpfs.memory")
-  private let client: TransferClient
+  private let client: ExchangeClient
 
   private struct State {
     var bufferCount = 0
@@ -77,7 +77,7 @@ package final class StorageQueue: Sendable {
 
   private let state = Mutex(State())
 
-  package init(client: TransferClient) { self.client = client }
+  package init(client: ExchangeClient) { self.client = client }
 
   /// Runs `work`, which needs the disk, after all earlier jobs.
   package func perform(_ work: @escaping @Sendable () -> Void) {

@@ -7,7 +7,7 @@ internal import HTTPTypes
 /// Only this object knows the phase of the transfer. Its parts return steps, which it carries out.
 ///
 /// `@unchecked Sendable`: everything in it belongs to the network thread. Other threads hold it
-/// only to pass it there by ``TransferClient/perform(_:)``.
+/// only to pass it there by ``ExchangeClient/perform(_:)``.
 final class TransferDriver: @unchecked Sendable {
   enum Phase {
     case idle, preparing, running, paused
@@ -16,7 +16,9 @@ final class TransferDriver: @unchecked Sendable {
     case finishing, ended
   }
 
-  let client: TransferClient
+  let client: ExchangeClient
+  /// Counts the transfers of the client.
+  private let transfers: ActiveTransfers
   private let request: Request
   private let monitor: TransferMonitor
   private let store: BodyStore
@@ -40,7 +42,11 @@ final class TransferDriver: @unchecked Sendable {
   /// A cancellation that came while the disk was busy, and whether it removes stored bytes.
   private var pendingCancel: (isSilent: Bool, removes: Bool)?
 
-  init(request: Request, client: TransferClient, monitor: TransferMonitor, sink: any BodySink) {
+  init(
+    request: Request, client: ExchangeClient, transfers: ActiveTransfers, monitor: TransferMonitor,
+    sink: any BodySink
+  ) {
+    self.transfers = transfers
     self.request = request
     self.client = client
     self.monitor = monitor
@@ -54,7 +60,7 @@ final class TransferDriver: @unchecked Sendable {
   func start() {
     guard phase == .idle else { return }
     phase = .preparing
-    client.transferBegan()
+    transfers.began()
     startedAt = .now
     if let flaw = request.flaw {
       return fail(TransferError(.invalidRequest, request.url, flaw))
@@ -379,8 +385,10 @@ final class TransferDriver: @unchecked Sendable {
   private func end(
     _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
   ) {
-    if phase != .idle { client.transferEnded() }
-    client.recordConnections(of: fetcher.table, at: request.url.normalizedOrigin)
+    if phase != .idle { transfers.ended() }
+    client.recordConnections(at: request.url.normalizedOrigin) { [table = fetcher.table] in
+      table.report(to: &$0, of: request.url.normalizedOrigin, today: $1)
+    }
     phase = .ended
     fetcher.clear()
     fetcher.body = nil

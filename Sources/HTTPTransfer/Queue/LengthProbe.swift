@@ -15,7 +15,7 @@ final class LengthProbe: ExchangeReceiver, @unchecked Sendable {
   /// Learns the length of the file that `request` would fetch; nil if the server does not report
   /// it.
   static func run(
-    _ request: Request, client: TransferClient, report: @escaping @Sendable (Int64?) -> Void
+    _ request: Request, client: ExchangeClient, report: @escaping @Sendable (Int64?) -> Void
   ) {
     // A length is not worth another signed URL.
     guard request.signer == nil else { return client.perform { report(nil) } }

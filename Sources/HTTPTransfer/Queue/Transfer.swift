@@ -13,7 +13,7 @@ public final class Transfer: Sendable, Identifiable {
 
   let monitor: TransferMonitor
   private let driver: TransferDriver
-  private let client: TransferClient
+  private let client: ExchangeClient
   private let stream: StreamSink?
   /// The queue that decides when this transfer runs.
   ///
@@ -25,7 +25,7 @@ public final class Transfer: Sendable, Identifiable {
   init(_ request: Request, client: TransferClient, queue: TransferQueue?) {
     id = TransferID(rawValue: Self.lastID.add(1, ordering: .relaxed).newValue)
     self.request = request
-    self.client = client
+    self.client = client.exchanges
     queueState = Mutex(queue)
     monitor = TransferMonitor(bodyByteCount: request.body == nil ? 0 : nil)
     let sink: any BodySink
@@ -45,7 +45,9 @@ public final class Transfer: Sendable, Identifiable {
       sink = stream
       self.stream = stream
     }
-    driver = TransferDriver(request: request, client: client, monitor: monitor, sink: sink)
+    driver = TransferDriver(
+      request: request, client: client.exchanges, transfers: client.activeTransfers,
+      monitor: monitor, sink: sink)
     room.connect(driver)
   }
 

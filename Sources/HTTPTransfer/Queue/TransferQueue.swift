@@ -239,7 +239,7 @@ public final class TransferQueue: Sendable {
       return next
     }
     for transfer in next {
-      LengthProbe.run(transfer.request, client: client) { [weak self] length in
+      LengthProbe.run(transfer.request, client: client.exchanges) { [weak self] length in
         guard let self else { return }
         state.withLock { state in
           state.probing.remove(transfer.id)

@@ -16,7 +16,7 @@ package final class FileEnvironment: Sendable {
   private let checkpoints: CheckpointScheduler
 
   package init(
-    client: TransferClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
+    client: ExchangeClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
     logger: Logger
   ) {
     let context = MountContext(

@@ -6,7 +6,7 @@ internal import RangeCache
 
 /// The constant parts of a running mount: client, cache, settings, log, and queues for slow work.
 final class MountContext: Sendable {
-  let client: TransferClient
+  let client: ExchangeClient
   let cache: CacheDirectory
   let settings: FileSettings
   let logger: Logger
@@ -38,7 +38,7 @@ final class MountContext: Sendable {
   let listingQueue = DispatchQueue(label: "httpfs.listings")
 
   init(
-    client: TransferClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
+    client: ExchangeClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
     logger: Logger
   ) {
     self.client = client

@@ -48,7 +48,7 @@ final class MountEnvironment: Sendable {
 
   // MARK: Context
 
-  var client: TransferClient { context.client }
+  var client: ExchangeClient { context.client }
   var cache: CacheDirectory { context.cache }
   var settings: FileSettings { context.settings }
   var logger: Logger { context.logger }

@@ -20,7 +20,7 @@ struct EffectRunner: Sendable {
       let reads = effects.unready
       // Their bytes must be verified first, or the cache has just failed.
       owner.environment.reply(byteCount: .max, needsDisk: true) { [self] in
-        for read in reads { owner.wait(for: read) }
+        for read in reads { owner.reads.wait(for: read) }
       }
     }
     for (reply, error) in effects.failed { reply.fail(error) }
@@ -78,7 +78,9 @@ struct EffectRunner: Sendable {
   func answer(_ woken: WokenRead) {
     // The lease ends with `bytes`, even if the read fails.
     let bytes = PresentBytes(of: owner, woken.located)
-    guard owner.isIntact(woken.located) else { return owner.wait(for: woken.read) }
+    guard owner.reads.isIntact(woken.located) else {
+      return owner.reads.wait(for: woken.read)
+    }
     woken.read.reply.succeed(bytes)
   }
 

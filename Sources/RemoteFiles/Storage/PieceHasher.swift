@@ -110,7 +110,7 @@ struct PieceHasher: Sendable {
           (ByteRange(offset: offset, byteCount: Int64(bytes.count)), ContentHash.hash(bytes)))
       }
       // Neither do bytes that it has lost.
-      guard owner.isIntact(located), owner.state.withLock({ $0.isCurrent(check) }) else {
+      guard owner.reads.isIntact(located), owner.state.withLock({ $0.isCurrent(check) }) else {
         return .gone
       }
       guard isRead else { return .unreadable }

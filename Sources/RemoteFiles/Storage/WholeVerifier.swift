@@ -78,7 +78,7 @@ struct WholeVerifier: Sendable {
       let isRead = BlockReader.forEach(of: located.pieces, from: 0) { bytes, _ in
         digest.update(bytes)
       }
-      return owner.isIntact(located) && isRead && owner.isComplete ? digest.finish() : nil
+      return owner.reads.isIntact(located) && isRead && owner.isComplete ? digest.finish() : nil
     }
   }
 

@@ -68,12 +68,12 @@ struct VersionHandles: Sendable {
       // The handle may have been closed; the watch then closes the entry.
       return owner.environment.watch(owner)
     }
-    answer(.success(owner.backingFile))
+    answer(.success(owner.reads.backingFile))
   }
 
   /// Verifies a complete file as a whole if that is quick.
   ///
-  /// Its first open can then have a ``RemoteVersion/backingFile``. Of a larger file, each read
+  /// Its first open can then have a ``VersionReads/backingFile``. Of a larger file, each read
   /// verifies its own bytes. Reads the disk.
   private func verifyIfSmall() {
     let range = owner.state.withLock { guarded -> ByteRange? in
@@ -158,7 +158,7 @@ extension RemoteVersion {
   /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
   ///
   /// - Parameters:
-  ///   - needsBacking: whether ``backingFile`` is wanted, which reads the disk.
+  ///   - needsBacking: whether ``VersionReads/backingFile`` is wanted, which reads the disk.
   ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then no
   ///     handle is open. Called immediately or on a look queue.
   package func retainHandle(

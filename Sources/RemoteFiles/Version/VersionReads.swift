@@ -4,20 +4,23 @@ package import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// Answers reads, immediately or when their bytes have arrived.
-extension RemoteVersion {
+/// Answers the reads of a version, immediately or when their bytes have arrived.
+package struct VersionReads: Sendable {
+  let owner: RemoteVersion
+
   /// The cache file, which the kernel can read directly.
   ///
   /// It is nil unless the file holds every byte of the version, verified and committed, and no
   /// others. The disk may still refuse bytes that are not committed. Their pages are then lost, and
   /// the kernel would read zeros without asking this process.
   var backingFile: BackingFile? {
-    let entry = state.withLock { guarded in
+    let entry = owner.state.withLock { [checksum = owner.checksum] guarded in
       guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
         && !guarded.isUncacheable && (checksum == nil || guarded.fileChecksum.isRight)
         ? guarded.entry : nil
     }
-    guard let entry, let length, entry.isCommitted, entry.dataByteCount == length, entry.isReadable
+    guard let entry, let length = owner.length, entry.isCommitted,
+      entry.dataByteCount == length, entry.isReadable
     else { return nil }
     return BackingFile(of: entry)
   }
@@ -35,7 +38,7 @@ extension RemoteVersion {
   /// Whether an answer to a read of `range` may wait for the disk under the cache; uses memory
   /// only.
   package func mayWaitForDisk(_ range: ByteRange) -> Bool {
-    state.withLock { $0.entry != nil && $0.version.extents.overlaps(range) }
+    owner.state.withLock { $0.entry != nil && $0.version.extents.overlaps(range) }
   }
 
   /// Parks a read of absent bytes until they arrive or its deadline passes.
@@ -43,7 +46,8 @@ extension RemoteVersion {
     let now = ContinuousClock.now
     wait(
       for: UnansweredRead(
-        range: range, since: now, deadline: now + environment.settings.readTimeout, reply: reply))
+        range: range, since: now, deadline: now + owner.environment.settings.readTimeout,
+        reply: reply))
   }
 
   /// Parks a read that may have waited before; it keeps its first deadline.
@@ -73,7 +77,7 @@ extension RemoteVersion {
   ) -> ReadOutcome {
     // Damaged bytes are absent in the next round; each round leaves fewer bytes unverified.
     for _ in 0..<Self.decisionLimit {
-      let decision = transact { guarded, actions -> Decision in
+      let decision = owner.transact { guarded, actions -> Decision in
         let now = ContinuousClock.now
         guarded.forgetExtentsWithoutEntry()
         if guarded.mustVerify(range) { return .verify }
@@ -88,11 +92,11 @@ extension RemoteVersion {
         }
       }
       switch decision {
-      case .verify: verifier.verify(range)
+      case .verify: owner.verifier.verify(range)
       case .absent: return .absent
       case .failed(let error): return .failed(error)
       case .present(let located):
-        let bytes = PresentBytes(of: self, located)
+        let bytes = PresentBytes(of: owner, located)
         if isIntact(located) { return .present(bytes) }
       }
     }
@@ -107,11 +111,11 @@ extension RemoteVersion {
   func isIntact(_ located: LocatedBytes) -> Bool {
     guard let entry = located.entry else { return true }
     if entry.hasLostWrites {
-      checkpoints.loseWrites(of: entry)
+      owner.checkpoints.loseWrites(of: entry)
       return false
     }
     guard let size = entry.dataByteCount, size < located.cachedEnd else { return true }
-    _ = verifier.forget(from: size, of: entry)
+    _ = owner.verifier.forget(from: size, of: entry)
     return false
   }
 
@@ -125,4 +129,9 @@ extension RemoteVersion {
   }
 
   private static let decisionLimit = 8
+}
+
+extension RemoteVersion {
+  /// The reads of the version.
+  package var reads: VersionReads { VersionReads(owner: self) }
 }

@@ -257,7 +257,7 @@ struct MountCommand: ParsableCommand {
       try openCache(for: list, at: directory)
     }
     let environment = FileEnvironment(
-      client: TransferClient(configuration: client), cache: cache, settings: settings,
+      client: ExchangeClient(configuration: client), cache: cache, settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
     let recorder = try makeTraceRecorder(logger: logger)
@@ -279,7 +279,7 @@ struct MountCommand: ParsableCommand {
         fileSystem,
         options: .init(
           allowOther: allowOther, forbidsExecution: forbidsExecution,
-          sourceName: fsname ?? shownSource))
+          sourceName: fsname ?? ShownSource.name(of: self.sources)))
     } catch {
       urlCommand?.end()
       throw CommandFailure("\(error)")
@@ -352,19 +352,6 @@ struct MountCommand: ParsableCommand {
       printToStandardError(
         Journal.marked("httpfs: warning: \(escapingControls(message))", as: .warning))
     }
-  }
-
-  /// The sources as the table of mounts shows them, without secrets.
-  private var shownSource: String {
-    guard let first = sources.first, first != "-" else { return "httpfs" }
-    var name = first
-    if let url = try? RemoteURL(first) {
-      name = "\(url.origin)\(url.path)"
-    } else if let resolved = realpath(first, nil) {
-      name = String(cString: resolved)
-      free(resolved)
-    }
-    return MountHelper.publicName(of: name) ?? "httpfs"
   }
 
   private func makeURLCommand(logger: Logger) -> URLCommand? {

@@ -92,7 +92,7 @@ struct MountHelper {
     let (source, mountpoint) = (positionals[0], positionals[1])
     // The network may come later.
     var defaults = ["--daemon", "--no-check"]
-    if let name = Self.publicName(of: source) { defaults.append("--fsname=\(name)") }
+    if let name = ShownSource.name(of: source) { defaults.append("--fsname=\(name)") }
     if let directory = Self.cacheDirectory(ofMountpoint: mountpoint) {
       defaults.append("--cache-dir=\(directory)")
     }
@@ -127,18 +127,6 @@ struct MountHelper {
     } catch {
       return !HTTPFS.message(for: error).hasPrefix("Unknown option")
     }
-  }
-
-  /// The source to show in the table of mounts, so that `mount -a` finds that it is mounted; nil if
-  /// it may contain a secret, or a character with a meaning there.
-  static func publicName(of source: String) -> String? {
-    let isURL = source.contains("://")
-    let hidden: Set<Character> = isURL ? ["@", "?", "#"] : []
-    let isPlain = source.allSatisfy {
-      !hidden.contains($0) && $0 != "," && $0 != "\\" && $0 != "\"" && $0.isASCII
-        && !$0.isWhitespace && ($0.asciiValue ?? 0) >= 0x20 && $0 != "\u{7F}"
-    }
-    return isPlain ? source : nil
   }
 
   /// A separate cache directory for this mount point, because mounts cannot share one; nil if the

@@ -115,7 +115,7 @@ final class RecordingReceiver: ExchangeReceiver {
   }
 }
 
-extension TransferClient {
+extension ExchangeClient {
   /// Executes `request` and returns the record of its receiver.
   func record(_ request: ExchangeRequest) async -> RecordingReceiver.Record {
     let receiver = RecordingReceiver()
@@ -134,4 +134,19 @@ extension TransferClient {
       perform { continuation.resume() }
     }
   }
+}
+
+extension TransferClient {
+  /// See ``ExchangeClient``.
+  func record(_ request: ExchangeRequest) async -> RecordingReceiver.Record {
+    await exchanges.record(request)
+  }
+
+  /// See ``ExchangeClient``.
+  func record(_ url: String) async throws -> RecordingReceiver.Record {
+    try await exchanges.record(url)
+  }
+
+  /// See ``ExchangeClient``.
+  func settle() async { await exchanges.settle() }
 }

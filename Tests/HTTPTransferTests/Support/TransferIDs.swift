@@ -11,7 +11,7 @@ func transferIDs(_ count: Int) throws -> [ExchangeID] {
     func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition { .stop }
     func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {}
   }
-  let client = TransferClient()
+  let client = ExchangeClient()
   let request = ExchangeRequest(url: try RemoteURL("http://127.0.0.1:1/"))
   return (0..<count).map { _ in client.start(request, receiver: Deaf()) }
 }

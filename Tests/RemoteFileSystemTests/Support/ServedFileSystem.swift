@@ -24,7 +24,7 @@ final class ServedFileSystem: Sendable {
     let server = try RangeServer(contents.reduce(into: [:]) { $0["/" + $1.key] = $1.value })
     self.server = server
     environment = FileEnvironment(
-      client: TransferClient(), cache: try CacheDirectory(path: cachePath),
+      client: ExchangeClient(), cache: try CacheDirectory(path: cachePath),
       settings: FileSettings(
         readTimeout: .seconds(20), revalidationInterval: .seconds(600)),
       cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -21,7 +21,7 @@ final class VersionOnDisk {
     path =
       FileManager.default.temporaryDirectory.path + "/httpfs-version-\(UUID().uuidString)"
     files = FileEnvironment(
-      client: TransferClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
+      client: ExchangeClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
       cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     environment = files.shared
     version = Self.makeVersion("a.bin", length: length, details: details, in: environment)

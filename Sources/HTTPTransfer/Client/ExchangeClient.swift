@@ -1,21 +1,16 @@
 internal import CCurl
-public import HTTPTransferCore
+package import HTTPTransferCore
 internal import Synchronization
 
 /// A client with one network thread, on which libcurl's multi interface drives every exchange.
 ///
 /// The thread starts with the first exchange or timer and ends after some time without work;
 /// connections outlive it. All methods may be called from any thread and return at once.
-public final class TransferClient: Sendable {
-  public typealias Configuration = TransferClientConfiguration
-  public typealias ClientCertificate = TransferClientConfiguration.ClientCertificate
-  public typealias AddressFamily = TransferClientConfiguration.AddressFamily
-
-  public let configuration: Configuration
+package final class ExchangeClient: Sendable {
+  package let configuration: TransferClientConfiguration
   private let mailbox = Mutex(Mailbox())
   private let multi: MultiHandle
   private let idleNanoseconds = Atomic<Int64>(0)
-  private let transferCount = Atomic<Int>(0)
   private let totalRateLimit: RateLimit
 
   /// What the network thread has learned about origins.
@@ -51,7 +46,7 @@ public final class TransferClient: Sendable {
     var activeExchangeCount = 0
   }
 
-  public init(configuration: Configuration = Configuration()) {
+  package init(configuration: TransferClientConfiguration = TransferClientConfiguration()) {
     self.configuration = configuration
     totalRateLimit = RateLimit(bytesPerSecond: configuration.rateLimit)
     proxies = Mutex(ProxySettings(configuration: configuration))
@@ -128,21 +123,21 @@ public final class TransferClient: Sendable {
 
   /// Sets the limit of body bytes per second that all exchanges together may receive and send from
   /// now on; nil for no limit.
-  public func setRateLimit(_ bytesPerSecond: Int64?) {
+  package func setRateLimit(_ bytesPerSecond: Int64?) {
     setRateLimit(bytesPerSecond, of: [totalRateLimit])
   }
 
-  /// Sets the limits of current or future transfers; nil for no limit.
+  /// Sets the limits of current or future requests; nil for no limit.
   ///
   /// The limit for all together, ``setRateLimit(_:)``, applies as well.
-  public func setRateLimit(_ bytesPerSecond: Int64?, of limits: [RateLimit]) {
+  package func setRateLimit(_ bytesPerSecond: Int64?, of limits: [RateLimit]) {
     for limit in limits { limit.set(bytesPerSecond) }
     // Applies the new limit to exchanges that wait under the old one.
     perform {}
   }
 
-  /// The limit for all transfers together, in bytes per second; nil for no limit.
-  public var rateLimit: Int64? { totalRateLimit.bytesPerSecond }
+  /// The limit for all exchanges together, in bytes per second; nil for no limit.
+  package var rateLimit: Int64? { totalRateLimit.bytesPerSecond }
 
   /// How long the network thread has waited for its sockets so far, in seconds.
   ///
@@ -159,18 +154,15 @@ public final class TransferClient: Sendable {
     origins.withLock { $0.connections.connections(for: origin, today: daysSinceEpoch()) }
   }
 
-  func recordConnections(of table: SegmentTable, at origin: String) {
-    origins.withLock { table.report(to: &$0.connections, of: origin, today: daysSinceEpoch()) }
+  /// Records how many connections were worthwhile for downloads from `origin`.
+  func recordConnections(
+    at origin: String, _ update: (inout HostMemory, _ today: Int) -> Void
+  ) {
+    origins.withLock { update(&$0.connections, daysSinceEpoch()) }
   }
 
   /// How exchanges use the slots of `origin` now; nil if none has one.
   package func use(of origin: String) -> OriginUse? { origins.withLock { $0.uses[origin] } }
-
-  /// The number of transfers that have begun and not ended, for activity indicators.
-  public var activeTransferCount: Int { transferCount.load(ordering: .relaxed) }
-
-  func transferBegan() { transferCount.wrappingAdd(1, ordering: .relaxed) }
-  func transferEnded() { transferCount.wrappingSubtract(1, ordering: .relaxed) }
 
   /// The number of exchanges that were started and have not finished.
   package var activeExchangeCount: Int { mailbox.withLock { $0.activeExchangeCount } }
