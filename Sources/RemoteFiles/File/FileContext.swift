@@ -48,8 +48,8 @@ final class FileContext: Sendable {
     servers.recordAnswer(from: url, asked: asked, mirror: mirror)
   }
 
-  func recordRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
-    servers.recordRefusal(of: asked)
+  func recordRefusal(of asked: RemoteURL, mirror: Int) -> ResourceLocation.Refusal {
+    servers.recordRefusal(of: asked, mirror: mirror)
   }
 
   func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {

@@ -16,8 +16,10 @@ final class FileServers: Sendable {
 
   private struct State {
     var source: FileSource
-    /// Decides which URL is asked.
-    var location: ResourceLocation
+    /// Decide which URL of each server is asked.
+    ///
+    /// The signer makes those of the first.
+    var locations: [ResourceLocation]
     /// Whether the signer is running for this file.
     var isSigning = false
     /// Where redirects from the URLs of servers have last led, if that could not be reached.
@@ -38,13 +40,20 @@ final class FileServers: Sendable {
     self.logger = logger
     self.rateLimit = rateLimit
     let isSigned = settings.signer != nil
-    state = Mutex(
-      State(
-        source: source, location: ResourceLocation(listed: source.url, isSigned: isSigned)))
     mirrors = source.details.flatMap { details in
       guard details.describesContent else { return nil }
       return SharedMirrors(url: source.url, details: details, isSigned: isSigned)
     }
+    state = Mutex(
+      State(source: source, locations: Self.locations(of: source, mirrors, isSigned: isSigned)))
+  }
+
+  private static func locations(
+    of source: FileSource, _ mirrors: SharedMirrors?, isSigned: Bool
+  ) -> [ResourceLocation] {
+    let others = mirrors?.snapshot.mirrors.dropFirst() ?? []
+    return [ResourceLocation(listed: source.url, isSigned: isSigned)]
+      + others.map { ResourceLocation(listed: $0.url) }
   }
 
   /// The current source of the file.
@@ -57,8 +66,8 @@ final class FileServers: Sendable {
     state.withLock { state in
       defer {
         state.source = source
-        state.location = ResourceLocation(
-          listed: source.url, isSigned: settings.signer != nil)
+        state.locations = Self.locations(
+          of: source, mirrors, isSigned: settings.signer != nil)
         state.deadEnds = [:]
       }
       return state.source
@@ -80,8 +89,8 @@ final class FileServers: Sendable {
       confidentialOrigin: listed.origin, connectTimeout: connectTimeout)
     request.userInfo = listed.userInfo
     request.rateLimit = rateLimit
-    guard mirror == 0, url != listed else { return request }
-    let base = base
+    guard url != listed else { return request }
+    let base = base(ofMirror: mirror)
     request.namedOrigin = base?.origin
     if url == base { request.useOwnCredentials() }
     return request
@@ -94,7 +103,7 @@ final class FileServers: Sendable {
 
   /// The origin whose slots the requests to the server `mirror` take.
   func placeOrigin(ofMirror mirror: Int) -> String {
-    mirror == 0 ? (base ?? source.url).origin : url(ofMirror: mirror).origin
+    (base(ofMirror: mirror) ?? url(ofMirror: mirror)).origin
   }
 
   /// The origins of the file's servers, as listed.
@@ -102,20 +111,20 @@ final class FileServers: Sendable {
     ([source.url] + (mirrors?.details.mirrors ?? [])).map(\.normalizedOrigin)
   }
 
-  /// The URL at which the redirects of the first server begin; nil if the signer must make one
-  /// first.
-  var base: RemoteURL? { state.withLock { $0.location.base } }
+  /// The URL at which the redirects of a server begin; nil if the signer must make one first.
+  func base(ofMirror mirror: Int) -> RemoteURL? { state.withLock { $0.locations[mirror].base } }
 
   /// Whether the signer makes the URLs for the requests.
-  var isSigned: Bool { state.withLock { $0.location.isSigned } }
+  var isSigned: Bool { state.withLock { $0.locations[0].isSigned } }
 
-  /// Whether the location of the bytes is known.
+  /// Whether the location of the bytes at the first server is known.
   ///
   /// If the listed URL itself did not redirect, it counts as unknown, and the URL is asked once
   /// more.
   var isLocated: Bool {
     state.withLock {
-      $0.location.redirected != nil || ($0.location.isSigned && $0.location.base != nil)
+      $0.locations[0].redirected != nil
+        || ($0.locations[0].isSigned && $0.locations[0].base != nil)
     }
   }
 
@@ -123,15 +132,13 @@ final class FileServers: Sendable {
   ///
   /// The URL is nil if the signer must make one first; `signs` tells the caller to start the
   /// signer. If the last URL expires soon, one caller gets the URL at which the redirects begin,
-  /// and the signer runs while the others continue. Servers other than the first get too few
-  /// requests for a saved redirect to matter.
+  /// and the signer runs while the others continue.
   func takePlace(atMirror mirror: Int) -> (url: RemoteURL?, signs: Bool) {
-    guard mirror == 0 else { return (url(ofMirror: mirror), false) }
     let now = ContinuousClock.now
     return state.withLock { state in
-      let signs = state.location.takeSignerTurn(now: now)
-      let followsAgain = state.location.takeTargetRenewal(now: now)
-      return (followsAgain ? state.location.base : state.location.current, signs)
+      let signs = state.locations[mirror].takeSignerTurn(now: now)
+      let followsAgain = state.locations[mirror].takeTargetRenewal(now: now)
+      return (followsAgain ? state.locations[mirror].base : state.locations[mirror].current, signs)
     }
   }
 
@@ -160,10 +167,10 @@ final class FileServers: Sendable {
     let sinceEpoch = timeSinceEpoch()
     return state.withLock { state in
       state.isSigning = false
-      guard state.location.listed == listed else { return false }
+      guard state.locations[0].listed == listed else { return false }
       if case .success(let url) = result {
         state.deadEnds[0] = nil
-        state.location.recordSigned(url, now: .now, sinceEpoch: sinceEpoch)
+        state.locations[0].recordSigned(url, now: .now, sinceEpoch: sinceEpoch)
       }
       return true
     }
@@ -173,23 +180,22 @@ final class FileServers: Sendable {
 
   /// Records a valid answer from `url` to a request that was sent to `asked`.
   func recordAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
-    guard mirror == 0 else { return }
     let sinceEpoch = timeSinceEpoch()
     state.withLock {
-      $0.location.recordAnswer(from: url, asked: asked, now: .now, sinceEpoch: sinceEpoch)
+      $0.locations[mirror].recordAnswer(from: url, asked: asked, now: .now, sinceEpoch: sinceEpoch)
     }
   }
 
-  /// Records the refusal of a request for bytes that was sent to `asked`.
-  func recordRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
-    state.withLock { $0.location.recordRefusal(of: asked, now: .now) }
+  /// Records the refusal of a request for bytes that was sent to `asked` of the server `mirror`.
+  func recordRefusal(of asked: RemoteURL, mirror: Int) -> ResourceLocation.Refusal {
+    state.withLock { $0.locations[mirror].recordRefusal(of: asked, now: .now) }
   }
 
   /// Records that no server answered the request to `asked`, or that it cannot serve now.
   ///
   /// - Returns: whether the next request to the server `mirror` goes to another URL.
   func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {
-    mirror == 0 && state.withLock { $0.location.recordFailure(of: asked, now: .now) }
+    state.withLock { $0.locations[mirror].recordFailure(of: asked, now: .now) }
   }
 
   /// Where redirects from the URL of the server `mirror` have last led, if that could not be
@@ -209,16 +215,17 @@ final class FileServers: Sendable {
   ) -> RemoteURL? {
     state.withLock { state in
       guard let end = state.deadEnds[mirror], now - end.foundAt < HostOutages.probeInterval,
-        mirror != 0 || url == state.location.base
+        url == state.locations[mirror].base
       else { return nil }
       return end.url
     }
   }
 
-  /// Records that the first server has fallen silent in answers.
-  func recordSilence() {
+  /// Records that the server `mirror` has fallen silent in answers.
+  func recordSilence(ofMirror mirror: Int) {
     state.withLock { state in
-      if let url = state.location.current { _ = state.location.recordFailure(of: url, now: .now) }
+      guard let url = state.locations[mirror].current else { return }
+      _ = state.locations[mirror].recordFailure(of: url, now: .now)
     }
   }
 

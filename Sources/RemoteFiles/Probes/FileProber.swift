@@ -59,8 +59,7 @@ struct FileProber: Sendable {
       ($0.current, $0.probe.request(id))
     }
     guard let asked else { return }
-    let base = context.servers.base
-    guard let url = asked.mirror == 0 ? base : context.url(ofMirror: asked.mirror) else {
+    guard let url = context.servers.base(ofMirror: asked.mirror) else {
       // The signer's answer sends the question.
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
@@ -154,7 +153,7 @@ struct FileProber: Sendable {
     guard context.servers.isSigned, state.withLock({ $0.probe.takeNewURL(id) }) else {
       return false
     }
-    return context.recordRefusal(of: url) == .expired
+    return context.recordRefusal(of: url, mirror: 0) == .expired
   }
 
   /// Whether to reject the answer `content` to the question `id`, which looks like another

@@ -27,9 +27,7 @@ struct EffectRunner: Sendable {
     let actions = effects.actions
     for wait in actions.lengthAnswers { wait.answer() }
     for flush in effects.flushes { owner.environment.client.perform(flush) }
-    if actions.silentMirrors.contains(where: { $0.index == 0 }) {
-      owner.file.servers.recordSilence()
-    }
+    for (index, _) in actions.silentMirrors { owner.file.servers.recordSilence(ofMirror: index) }
     if let mirrors = owner.file.mirrors {
       // Before the requests are cancelled and their ranges requested again.
       for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }

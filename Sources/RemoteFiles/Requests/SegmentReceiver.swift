@@ -57,12 +57,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       } else {
         failure = FileError(.stale, "the range is beyond the end of the remote file")
       }
-    case .missing, .denied:
-      if segment.mirror == 0 {
-        recordRefusal(verdict)
-      } else {
-        refuse(verdict)
-      }
+    case .missing, .denied: recordRefusal(verdict)
     case .unavailable(let status, let delay):
       failure = FileError(verdict)
       // The redirects may lead to a server that can serve now, and that asked for no delay.
@@ -80,7 +75,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   private func recordRefusal(_ verdict: ResponseVerdict) {
-    switch version.file.recordRefusal(of: asked) {
+    switch version.file.recordRefusal(of: asked, mirror: segment.mirror) {
     case .expired: hasExpired = true
     case .tooMany: failure = tooMany(verdict)
     case .final: refuse(verdict)

@@ -43,6 +43,27 @@ extension RealMounts {
       #expect(mirrors.first?.reason?.contains("refused") == true)
     }
 
+    @Test func `the redirects of every server are remembered`() throws {
+      let pair = try Pair()
+      let file = Self.file
+      let target = try #require(
+        file.url(pair.second).addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+      let redirecting = pair.second.url(
+        "r.bin", length: file.byteCount, seed: 301, query: "redirect=\(target)")
+      let dead = "http://127.0.0.1:\(try FreePort.next())/m.bin"
+      let mount = try pair.sandbox.mount(urls: ["\(dead)\t\(redirecting)\n  out=\(file.name)"])
+      let handle = try HeldFile(mount.path(file.name))
+      for place in (0..<12).reversed() {
+        let offset = Int64(place) << 21
+        let digest = Digest.ofContent(seed: 301, offset: offset, byteCount: 4096)
+        #expect(try handle.read(at: offset, 4096) == .bytes(count: 4096, sha256: digest))
+      }
+      let requests = try pair.second.requests()
+      let redirectCount = requests.count { $0.status == 302 }
+      #expect(redirectCount <= 2, "of \(requests.count) requests")
+      #expect(requests.count - redirectCount >= 8)
+    }
+
     @Test(arguments: ["status=404", "status=403", "status=503", "fault=stall-head", "fault=reset"])
     func `a server that does not give the file is passed over before an error is given`(
       fault: String
