@@ -25,7 +25,13 @@ extension TransferTests {
       let file = ServedFile(byteCount: 4 << 20)
       let server = try stallingServer(file, after: 1 << 20)
       defer { server.stop() }
-      var request = try Request.quick(server.url("/a"))
+      let run = await hedgedRun(try Request.quick(server.url("/a")), of: file)
+      #expect(run.log.restarts.isEmpty)
+    }
+
+    /// Runs a request that brings `file` long before its stall timeout.
+    private func hedgedRun(_ request: Request, of file: ServedFile) async -> TransferRun {
+      var request = request
       request.isHedged = true
       request.connections = .exactly(4)
       request.stallTimeout = .seconds(100)
@@ -34,7 +40,7 @@ extension TransferTests {
       let duration = ContinuousClock.now - start
       #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
       #expect(duration < .seconds(50), "\(duration)")
-      #expect(run.log.restarts.isEmpty)
+      return run
     }
 
     @Test("A stalled request is hedged on its own server while the mirror is busy")
@@ -48,14 +54,7 @@ extension TransferTests {
       defer { busy.stop() }
       var request = try Request.quick(server.url("/a"))
       request.mirrors = [try RemoteURL(busy.url("/a"))]
-      request.isHedged = true
-      request.connections = .exactly(4)
-      request.stallTimeout = .seconds(100)
-      let start = ContinuousClock.now
-      let run = await client.run(request)
-      let duration = ContinuousClock.now - start
-      #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
-      #expect(duration < .seconds(50), "\(duration)")
+      _ = await hedgedRun(request, of: file)
       #expect(!busy.requests.isEmpty)
     }
 

@@ -27,6 +27,9 @@ package struct HedgeBudget: Sendable {
     hedgeCount += hedges
   }
 
+  /// Gives back a hedge whose server could not be used: the next one goes to another server.
+  package mutating func takeBackHedge() { hedgeCount -= 1 }
+
   package mutating func recordRefusal(by origin: String, now: ContinuousClock.Instant) {
     rests = rests.filter { now < $0.value }
     rests[origin] = now + Self.rest

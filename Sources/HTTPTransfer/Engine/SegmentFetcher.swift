@@ -427,8 +427,7 @@ final class SegmentFetcher: @unchecked Sendable {
   ) -> Bool {
     guard dropHedge(id) else { return false }
     if servers.recordHedgeFailure(error, after: retryAfter, of: mirror) {
-      // This one counts for its server, which rests, and not against the others.
-      hedgeBudget.recordRequests(0, hedges: -1)
+      hedgeBudget.takeBackHedge()
     }
     return true
   }

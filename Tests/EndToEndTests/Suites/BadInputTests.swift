@@ -180,6 +180,24 @@ extension RealMounts {
       #expect(ContinuousClock.now - start < .seconds(5))
     }
 
+    @Test func `a mount that waits for the cache of an ending one ends on a signal`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 10, seed: 1)
+      let mount = try sandbox.mount(urls: [url])
+      // The first process lives as long as the file is open.
+      let file = try HeldFile(mount.path("a.bin"))
+      defer { file.close() }
+      try output(of: ["fusermount3", "-u", "-z", mount.mountpoint])
+      let second = try sandbox.start(
+        [try Products.httpfs, "mount", "--cache-dir", mount.cacheDirectory, url]
+          + [try sandbox.makeDirectory("second")])
+      pause(for: .seconds(1))
+      second.signal(SIGTERM)
+      // Without the signal, it would end with exit code 1 after 8 s.
+      #expect(second.wait(within: .seconds(5)) == .exited(143))
+    }
+
     @Test func `without /dev/fuse the message says so`() throws {
       try #require(Host.isRoot, "needs root, to hide /dev/fuse in a namespace of its own")
       let sandbox = try Sandbox()

@@ -165,14 +165,22 @@ extension RealMounts {
 
     // MARK: Failures
 
-    @Test func `a directory that cannot be read fails as one file, and a session keeps it`() throws
-    {
-      let work = try TransferWorkspace()
-      let root = try makeTree(in: work.sandbox)
+    /// A server that refuses the directory `deep/er` as long as the file `flag` exists.
+    private func closedServer(
+      of root: String, in work: TransferWorkspace
+    ) throws -> (nginx: NginxServer, flag: String) {
       let flag = try work.sandbox.write("", to: "closed")
       let nginx = try work.sandbox.nginx(
         root: root,
         locations: "autoindex on;\nlocation /deep/er/ { if (-f \(flag)) { return 403; } }")
+      return (nginx, flag)
+    }
+
+    @Test func `a directory that cannot be read fails as one file, and a session keeps it`() throws
+    {
+      let work = try TransferWorkspace()
+      let root = try makeTree(in: work.sandbox)
+      let (nginx, flag) = try closedServer(of: root, in: work)
       let result = try work.get("-r", "-o", "out", "--session", "todo", nginx.url(""))
       #expect(result.ending == .exited(24), "\(result.error)")
       #expect(result.error.contains("out/deep/er/: failed: HTTP 403"), "\(result.error)")
@@ -193,10 +201,7 @@ extension RealMounts {
     @Test func `the files of a directory in a session are compared with --checksum-file`() throws {
       let work = try TransferWorkspace()
       let root = try makeTree(in: work.sandbox)
-      let flag = try work.sandbox.write("", to: "closed")
-      let nginx = try work.sandbox.nginx(
-        root: root,
-        locations: "autoindex on;\nlocation /deep/er/ { if (-f \(flag)) { return 403; } }")
+      let (nginx, flag) = try closedServer(of: root, in: work)
       let sums = work.sandbox.path("sums")
       _ = try shell(
         "cd \(quoted(root)) && find * -type f -exec sha256sum {} + > \(quoted(sums))")
