@@ -11,9 +11,11 @@ enum SocketQueues {
     return sum + (text?.split(whereSeparator: \.isWhitespace).last.flatMap { Int64($0) } ?? 8 << 20)
   }
 
-  /// The number of bytes that a server at this loopback port has written and its clients have not
-  /// read.
-  static func byteCount(port: UInt16) throws -> Int64 {
+  /// The number of bytes that the clients of a server at this loopback port have received from the
+  /// network and not read.
+  ///
+  /// Origin itself leaves out of its counts what lies in its own sockets at the end of a connection.
+  static func unreadByteCount(port: UInt16) throws -> Int64 {
     let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
     let suffix = ":" + String(format: "%04X", port)
     var byteCount: Int64 = 0
@@ -24,7 +26,6 @@ enum SocketQueues {
       let queues = fields[4].split(separator: ":").compactMap { Int64($0, radix: 16) }
       // The receive queue of a listening socket counts connections.
       guard queues.count == 2, fields[3] != "0A" else { continue }
-      if fields[1].hasSuffix(suffix) { byteCount += queues[0] }
       if fields[2].hasSuffix(suffix) { byteCount += queues[1] }
     }
     return byteCount

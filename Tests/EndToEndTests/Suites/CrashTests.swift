@@ -33,7 +33,7 @@ extension RealMounts {
       // count.
       origin.signal(SIGSTOP)
       first.process.signal(SIGSTOP)
-      let unread = try SocketQueues.byteCount(port: origin.port)
+      let unread = try SocketQueues.unreadByteCount(port: origin.port)
       try first.crash()
       origin.signal(SIGCONT)
       for reader in readers { reader.kill() }
