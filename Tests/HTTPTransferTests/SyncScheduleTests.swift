@@ -22,14 +22,14 @@ import Testing
     return greatest
   }
 
-  @Test("A sync begins every 16 MiB", arguments: [nil, 160 << 20, 1 << 40])
+  @Test("A sync begins every 24 MiB", arguments: [nil, 160 << 20, 1 << 40])
   func bytes(wanted: Int64?) {
-    #expect(maximumGap(wanted: wanted, writing: 160 << 20) == 16 << 20)
+    #expect(maximumGap(wanted: wanted, writing: 160 << 20) == 24 << 20)
   }
 
   @Test("Pieces that are fetched again are synced as often as the first time")
   func piecesAgain() {
-    #expect(maximumGap(wanted: 32 << 20, writing: 160 << 20) <= 16 << 20)
+    #expect(maximumGap(wanted: 32 << 20, writing: 160 << 20) <= 24 << 20)
   }
 
   @Test("Syncs come closer towards the end, and the last bytes are left to the finished file's")
@@ -60,7 +60,7 @@ import Testing
   @Test("Writing waits when 28 MiB have come behind a sync")
   func full() {
     var schedule = SyncSchedule(wantedByteCount: nil, now: start)
-    schedule.wrote(16 << 20)
+    schedule.wrote(24 << 20)
     schedule.began()
     schedule.wrote((28 << 20) - 1)
     #expect(!schedule.isFull)

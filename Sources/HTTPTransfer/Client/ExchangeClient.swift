@@ -42,6 +42,8 @@ package final class ExchangeClient: Sendable {
   private struct Mailbox {
     var commands: [Command] = []
     var isThreadRunning = false
+    /// Whether the network thread waits for its sockets, or is about to; no command has woken it.
+    var isWaiting = false
     var lastID: UInt64 = 0
     var activeExchangeCount = 0
   }
@@ -172,16 +174,19 @@ package final class ExchangeClient: Sendable {
   private func post<Value>(
     _ body: (inout sending Mailbox) -> sending (Command, Value)
   ) -> Value {
-    let (value, mustStart) = mailbox.withLock { box in
+    let (value, mustStart, mustWake) = mailbox.withLock { box in
       let (command, value) = body(&box)
       box.commands.append(command)
       let mustStart = !box.isThreadRunning
       box.isThreadRunning = true
-      return (value, mustStart)
+      // A thread that does not wait takes the command before it does.
+      let mustWake = box.isWaiting
+      box.isWaiting = false
+      return (value, mustStart, mustWake)
     }
     if mustStart {
       startThread()
-    } else {
+    } else if mustWake {
       multi.wakeUp()
     }
     return value
@@ -198,9 +203,20 @@ package final class ExchangeClient: Sendable {
   /// All commands posted since the last call; for the network thread.
   func takeCommands() -> [Command] {
     mailbox.withLock { box in
+      box.isWaiting = false
       let commands = box.commands
       box.commands = []
       return commands
+    }
+  }
+
+  /// Announces that the network thread is about to wait for its sockets.
+  ///
+  /// - Returns: whether it may: no command has been posted since ``takeCommands()``.
+  func beginWaiting() -> Bool {
+    mailbox.withLock { box in
+      box.isWaiting = box.commands.isEmpty
+      return box.isWaiting
     }
   }
 

@@ -39,6 +39,7 @@ final class NetworkLoop {
       resumeThrottled()
       var running: Int32 = 0
       curl_multi_perform(pointer, &running)
+      for id in turns.takeServed() { exchanges[id]?.receiver.turnEnded() }
       collect(pointer)
       let now = ContinuousClock.now
       runTimers(until: now)
@@ -51,8 +52,9 @@ final class NetworkLoop {
       } else {
         idleSince = nil
       }
-      // A command posted since `takeCommands` has set the wake-up, so the poll ends at once.
-      curl_multi_poll(pointer, nil, 0, pollTimeout(now: now), nil)
+      // A command that is posted from now on ends the poll.
+      let timeout = client.beginWaiting() ? pollTimeout(now: now) : 0
+      curl_multi_poll(pointer, nil, 0, timeout, nil)
       client.recordIdle(ContinuousClock.now - now)
     }
   }

@@ -13,10 +13,10 @@ package final class BufferPool: Sendable {
 
   /// The limit for the unstored bytes of all buffers, apart from the minimum of each: a crash loses
   /// them.
-  package static let gatheredByteLimit = 6 << 20
+  package static let gatheredByteLimit = 8 << 20
 
   /// The capacity of a buffer is the unused part of the limit, divided by this.
-  private static let share = 8
+  private static let share = 4
 
   /// The minimum capacity: a system call for fewer bytes costs more than the write.
   package static let minimumGatherByteCount = 64 << 10

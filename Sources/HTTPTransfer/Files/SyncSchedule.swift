@@ -4,7 +4,7 @@
 /// in parallel with the network.
 package struct SyncSchedule {
   /// The maximum number of bytes, and the maximum time, between two commits.
-  private static let byteCount: Int64 = 16 << 20
+  private static let byteCount: Int64 = 24 << 20
   private static let interval = Duration.seconds(2)
 
   /// The minimum number of bytes between two commits.
