@@ -78,9 +78,11 @@ package enum ResponseVerdict: Equatable, Sendable {
     guard let named = fields.readable(.contentRange).flatMap(ContentRange.init(field:)) else {
       return true
     }
-    guard let range = named.range else { return false }
     // The field may count the bytes before the content was coded.
     let length = version.contentCoding == nil ? version.completeLength : nil
+    guard let range = named.range else {
+      return named.completeLength != length ?? named.completeLength
+    }
     guard let complete = named.completeLength ?? length else { return true }
     return range != 0..<complete || complete != length ?? complete
   }

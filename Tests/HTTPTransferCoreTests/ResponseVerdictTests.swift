@@ -75,6 +75,8 @@ import Testing
     let unsized: HTTPFields = [.contentRange: "bytes 0-4999/*", .contentLength: "5000"]
     #expect(judge(status, unsized) == .whole(ContentVersion(completeLength: 5000)))
     #expect(judge(status, [.contentRange: "bytes */5000"]) == .whole(ContentVersion()))
+    let ofUnknownRange: HTTPFields = [.contentRange: "bytes */5000", .contentLength: "99"]
+    #expect(isInvalid(judge(status, ofUnknownRange)))
     let coded: HTTPFields = [
       .contentRange: "bytes 0-4999/5000", .contentLength: "99", .contentEncoding: "gzip",
     ]

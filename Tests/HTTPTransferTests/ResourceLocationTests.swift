@@ -95,6 +95,36 @@ import Testing
     #expect(location.recordRefusal(of: target, now: start + .seconds(2)) == .expired)
   }
 
+  @Test("Targets that answer one request each are not remembered")
+  func targetsOfOneUse() throws {
+    let listed = try url("h/a")
+    var location = ResourceLocation(listed: listed)
+    let targets = try (0..<3).map { try url("cdn/\($0)") }
+    answer(&location, from: targets[0], asked: listed, after: 0)
+    // Many requests that are refused at the same time show no more than one.
+    #expect(location.recordRefusal(of: targets[0], now: start + .milliseconds(100)) == .tooMany)
+    #expect(location.recordRefusal(of: targets[0], now: start + .milliseconds(200)) == .tooMany)
+    #expect(location.recordRefusal(of: targets[0], now: start + .seconds(2)) == .expired)
+    answer(&location, from: targets[1], asked: listed, after: 2)
+    #expect(location.recordRefusal(of: targets[1], now: start + .seconds(2)) == .expired)
+    answer(&location, from: targets[2], asked: listed, after: 3)
+    #expect(location.current == listed)
+  }
+
+  @Test("A target that has answered its own request is remembered again after it expires")
+  func targetsOfManyUses() throws {
+    let listed = try url("h/a")
+    var location = ResourceLocation(listed: listed)
+    for number in 0..<5 {
+      let target = try url("cdn/\(number)")
+      answer(&location, from: target, asked: listed, after: 10 * number)
+      answer(&location, from: target, asked: target, after: 10 * number)
+      #expect(location.current == target)
+      let refusal = location.recordRefusal(of: target, now: start + .seconds(10 * number + 5))
+      #expect(refusal == .expired)
+    }
+  }
+
   @Test("The redirects are followed again shortly before their target expires, by one request")
   func renewal() throws {
     let listed = try url("h/a")

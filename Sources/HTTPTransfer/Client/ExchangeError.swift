@@ -74,7 +74,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   /// Whether, if no response has begun, no server answers at ``url``: if redirects have led there,
   /// they may lead elsewhere by now.
   package var mayHaveMoved: Bool {
-    isUnreachable || code == .timedOut || code == .connectionLost
+    isUnreachable || [.timedOut, .connectionLost, .tooManyRedirects].contains(code)
   }
 
   package var description: String {

@@ -16,9 +16,14 @@ package struct ResourceLocation: Sendable {
   private var target: ExpiringURL?
   /// How many new URLs in a row were refused since the last answer.
   private var fruitlessCount = 0
+  /// How many targets in a row were left before they answered a request that was sent to them.
+  private var unusedTargetCount = 0
 
   /// The servers of one host may disagree for a moment; more refusals in a row than this are final.
   private static let fruitlessLimit = 3
+
+  /// After so many targets of one use, every request follows the redirects.
+  private static let unusedTargetLimit = 2
 
   package init(listed: RemoteURL, isSigned: Bool = false) {
     self.listed = listed
@@ -72,7 +77,8 @@ package struct ResourceLocation: Sendable {
   ) {
     fruitlessCount = 0
     if asked == target?.url {
-      target?.hasServed = true
+      target?.hasServedItself = true
+      unusedTargetCount = 0
       if url == asked { return }
     } else if asked != base {
       // The answer is from a URL that is no longer in use.
@@ -81,7 +87,7 @@ package struct ResourceLocation: Sendable {
     if let base, url == base || url.text == base.withoutUserInfo {
       target = nil
       signed?.hasServed = true
-    } else {
+    } else if unusedTargetCount < Self.unusedTargetLimit {
       target = ExpiringURL(url, now: now, sinceEpoch: sinceEpoch)
       target?.hasServed = true
     }
@@ -101,9 +107,10 @@ package struct ResourceLocation: Sendable {
   package mutating func recordRefusal(
     of asked: RemoteURL, now: ContinuousClock.Instant
   ) -> Refusal {
-    if let target, asked == target.url {
-      if target.isNewAndGood(now: now) { return .tooMany }
-      self.target = nil
+    if asked == target?.url {
+      guard leaveTarget(now: now) else { return .tooMany }
+      // The next request goes to the URL that has led to targets of one use.
+      if unusedTargetCount >= Self.unusedTargetLimit { return .expired }
       return countedRenewal()
     }
     if isSigned, asked == signed?.url {
@@ -115,17 +122,15 @@ package struct ResourceLocation: Sendable {
     return !isSigned && asked == listed ? .final : .expired
   }
 
-  /// Records that no server answered the request to `asked`, or that the server cannot serve now.
+  /// Records that no server answered the request to `asked`, that the server cannot serve now, or
+  /// that its answer is of no use for the file.
   ///
   /// The bytes may have moved: redirects are followed again, or the signer makes another URL.
   ///
   /// - Returns: whether the next request goes to another URL than `asked`.
   package mutating func recordFailure(of asked: RemoteURL, now: ContinuousClock.Instant) -> Bool {
-    if let target, asked == target.url {
-      // It has just been learned, so the redirects would lead there again.
-      if target.isNewAndGood(now: now) { return false }
-      self.target = nil
-      return true
+    if asked == target?.url {
+      return leaveTarget(now: now)
     }
     if isSigned, let signed, asked == signed.url {
       guard signed.isOld(now: now) else { return false }
@@ -134,6 +139,17 @@ package struct ResourceLocation: Sendable {
       return true
     }
     return asked != base
+  }
+
+  /// Follows the redirects again from now on.
+  ///
+  /// - Returns: false if the target has just been learned, so that they would lead there again.
+  private mutating func leaveTarget(now: ContinuousClock.Instant) -> Bool {
+    if target?.takeDisuse() == true { unusedTargetCount += 1 }
+    guard unusedTargetCount >= Self.unusedTargetLimit || target?.isNewAndGood(now: now) != true
+    else { return false }
+    target = nil
+    return true
   }
 
   private mutating func countedRenewal() -> Refusal {
@@ -162,6 +178,9 @@ private struct ExpiringURL: Sendable {
   let url: RemoteURL
   /// Whether it has answered successfully.
   var hasServed = false
+  /// Whether it has answered a request that was sent to it, not to the URL that leads to it.
+  var hasServedItself = false
+  private var isDisused = false
   private let learnedAt: ContinuousClock.Instant
   /// When to renew it; nil if the URL does not tell, or if a renewal has begun.
   private var renewalTime: ContinuousClock.Instant?
@@ -187,6 +206,14 @@ private struct ExpiringURL: Sendable {
 
   func isNewAndGood(now: ContinuousClock.Instant) -> Bool {
     hasServed && now - learnedAt < Self.minimumLife
+  }
+
+  /// Whether it refuses although it has not yet answered a request that was sent to it; true only
+  /// once.
+  mutating func takeDisuse() -> Bool {
+    guard !hasServedItself, !isDisused else { return false }
+    isDisused = true
+    return true
   }
 
   /// Whether another run of the signer may lead elsewhere.

@@ -37,6 +37,15 @@ final class SegmentResponses: @unchecked Sendable {
     let answer = Representation.Answer(
       head: head, url: url, range: segment.isWhole ? nil : segment.start..<segment.end,
       mirror: exchange.mirror, isConditional: exchange.isConditional)
+    let decision = fetcher.judge(answer)
+    if case .reject(let verdict, let disposition) = decision, let error = verdict.complaint,
+      fetcher.servers.locations.recordFailure(
+        of: exchange.asked, by: exchange.mirror, now: .now)
+    {
+      // The redirects may lead elsewhere now: this answer says nothing about the file yet.
+      exchange.verdict = .expired(error)
+      return disposition
+    }
     // Only for GET: a redirect may have turned another method into GET, and later requests of that
     // method must not go to its target.
     if request.method == .get, (200..<300).contains(head.status.code),
@@ -45,7 +54,7 @@ final class SegmentResponses: @unchecked Sendable {
     {
       fetcher.sendUnplaced(isRunning: isRunning)
     }
-    switch fetcher.judge(answer) {
+    switch decision {
     case .reject(let verdict, let disposition):
       exchange.verdict = verdict
       return disposition

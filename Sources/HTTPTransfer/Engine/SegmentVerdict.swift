@@ -13,4 +13,14 @@ enum SegmentVerdict {
   case unchanged(HTTPResponse, from: RemoteURL)
   /// The exchange was ended because other requests replace it.
   case superseded
+
+  /// Why the answer is of no use for the file, if its server could serve another one.
+  var complaint: TransferError? {
+    switch self {
+    case .fail(let error): error
+    // After other failures, the redirects are followed again, too, once the exchange has ended.
+    case .retry(let error, _): error.mayHaveMoved ? nil : error
+    case .none, .expired, .unchanged, .superseded: nil
+    }
+  }
 }

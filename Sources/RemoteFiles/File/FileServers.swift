@@ -63,11 +63,12 @@ final class FileServers: Sendable {
   ///
   /// - Returns: the previous source.
   func adopt(_ source: FileSource) -> FileSource {
-    state.withLock { state in
+    // The mirrors have a lock of their own.
+    let locations = Self.locations(of: source, mirrors, isSigned: settings.signer != nil)
+    return state.withLock { state in
       defer {
         state.source = source
-        state.locations = Self.locations(
-          of: source, mirrors, isSigned: settings.signer != nil)
+        state.locations = locations
         state.deadEnds = [:]
       }
       return state.source
@@ -191,7 +192,8 @@ final class FileServers: Sendable {
     state.withLock { $0.locations[mirror].recordRefusal(of: asked, now: .now) }
   }
 
-  /// Records that no server answered the request to `asked`, or that it cannot serve now.
+  /// Records that no server answered the request to `asked`, that it cannot serve now, or that its
+  /// answer is of no use for the file.
   ///
   /// - Returns: whether the next request to the server `mirror` goes to another URL.
   func recordFailure(of asked: RemoteURL, mirror: Int) -> Bool {

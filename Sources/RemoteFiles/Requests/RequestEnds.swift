@@ -138,6 +138,15 @@ struct RequestEnds: Sendable {
     return FileError(.unavailable, error.reason)
   }
 
+  /// Requests the bytes again of a request whose URL is no longer the one to ask.
+  ///
+  /// A file with one server first asks once, for all such requests, where its bytes are. If there
+  /// are several servers, the others can be asked at once.
+  func askAgain(_ id: SegmentID) {
+    if owner.file.mirrors?.count ?? 1 > 1 { return end(id, as: .dropped) }
+    awaitLocation(id)
+  }
+
   /// Makes a request wait until the location of the bytes is known.
   ///
   /// The question is asked once for all such requests; then their bytes are planned again.

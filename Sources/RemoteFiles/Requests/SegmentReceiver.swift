@@ -41,15 +41,29 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     version.file.recordHead(mirror: segment.mirror)
     let range = segment.isWhole ? nil : segment.start..<segment.end
     let verdict = ResponseVerdict(head, asked: range, now: Int64(time(nil)))
+    let disposition = take(verdict, head.headerFields, from: url, exchange: exchange)
+    if writer == nil, !isDeclined, verdict.isUseless,
+      version.file.recordUnavailable(asked, mirror: segment.mirror)
+    {
+      // The redirects may lead elsewhere now: this answer says nothing about the file yet.
+      hasExpired = true
+      contradiction = nil
+    }
+    return disposition
+  }
+
+  private func take(
+    _ verdict: ResponseVerdict, _ fields: HTTPFields, from url: RemoteURL, exchange: ExchangeID
+  ) -> ExchangeDisposition {
     switch verdict {
     case .part(let content, let range):
-      guard accept(content, head.headerFields) else { return .stop }
+      guard accept(content, fields) else { return .stop }
       version.file.recordAnswer(from: url, asked: asked, mirror: segment.mirror)
       writer = SegmentWriter(
         version: version, id: segment.id, exchange: exchange, body: range, start: segment.start)
       return .proceed
     case .whole(let content):
-      guard accept(content, head.headerFields) else { return .stop }
+      guard accept(content, fields) else { return .stop }
       version.file.recordAnswer(from: url, asked: asked, mirror: segment.mirror)
       return receiveWhole(content, exchange: exchange)
     case .unsatisfiable, .preconditionFailed:
@@ -63,8 +77,10 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     case .unavailable(let status, let delay):
       failure = FileError(verdict)
       // The redirects may lead to a server that can serve now, and that asked for no delay.
+      let isElsewhere = version.file.servers.placeOrigin(ofMirror: segment.mirror) != asked.origin
       let hasMoved =
-        status >= 500 && version.file.recordUnavailable(asked, mirror: segment.mirror)
+        (status >= 500 || isElsewhere)
+        && version.file.recordUnavailable(asked, mirror: segment.mirror)
       retryAfter = hasMoved ? nil : delay
     case .notModified:
       failure = FileError(verdict)
@@ -225,14 +241,14 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       return version.ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
     }
     if isDeclined { return version.ends.mirrorDeclined(segment.id) }
-    if hasExpired { return version.ends.awaitLocation(segment.id) }
+    if hasExpired { return version.ends.askAgain(segment.id) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
       if version.file.recordFailure(error, asked: asked, mirror: segment.mirror, metrics),
         version.file.mirrors?.hasReady(besides: segment.mirror) != true
       {
-        return version.ends.awaitLocation(segment.id)
+        return version.ends.askAgain(segment.id)
       }
       version.ends.failed(segment.id, FileError(error))
     default:
@@ -255,6 +271,16 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     mirrors.change { [rate] in
       $0.ended(index, bytesPerSecond: rate)
       if hasBrought, failure == nil { $0.answered(index) }
+    }
+  }
+}
+
+extension ResponseVerdict {
+  /// Whether the server has answered as if it had another file, or none that can be used.
+  fileprivate var isUseless: Bool {
+    switch self {
+    case .missing, .denied, .unavailable: false
+    case .part, .whole, .notModified, .preconditionFailed, .unsatisfiable, .invalid: true
     }
   }
 }

@@ -141,7 +141,8 @@ extension RealMounts {
 
     @Test(
       "81 the target of redirects dies, and they lead elsewhere: open files and downloads follow",
-      .timeLimit(.minutes(2)), arguments: FaultSeeds.all, ["stopped", "closing", "unavailable"])
+      .timeLimit(.minutes(2)), arguments: FaultSeeds.all,
+      ["stopped", "closing", "unavailable", "refusing", "page", "another"])
     func movedTarget(seed: UInt64, target: String) throws {
       let work = try TransferWorkspace()
       let (origin, first, second) = (try OriginServer(), try OriginServer(), try OriginServer())
@@ -166,6 +167,9 @@ extension RealMounts {
       switch target {
       case "stopped": first.stop()
       case "unavailable": try first.control("*", ["status": "503"])
+      case "refusing": try first.control("*", ["status": "400"])
+      case "page": try first.control("*", ["fault": "html-200"])
+      case "another": try first.control("*", ["version": "2"])
       default:
         try first.post(["match": "*", "actions": ["close"]])
       }

@@ -64,6 +64,34 @@ extension RealMounts {
       #expect(requests.count - redirectCount >= 8)
     }
 
+    @Test func `a new version is found behind the redirects of every server`() throws {
+      let pair = try Pair()
+      let length = Self.file.byteCount
+      func redirect(toSeed seed: UInt64) throws {
+        for server in [pair.first, pair.second] {
+          let target = server.url("v\(seed).bin", length: length, seed: seed)
+          try server.control("/data/m.bin", ["redirect": target])
+        }
+      }
+      func holds(_ file: HeldFile, at offset: Int64, seed: UInt64) throws -> Bool {
+        let digest = Digest.ofContent(seed: seed, offset: offset, byteCount: 4096)
+        return try file.read(at: offset, 4096) == .bytes(count: 4096, sha256: digest)
+      }
+      try redirect(toSeed: 301)
+      let mount = try pair.mount(options: ["--revalidate", "1s"])
+      let old = try HeldFile(mount.path(Self.file.name))
+      for place in 0..<6 { #expect(try holds(old, at: Int64(place) << 22, seed: 301)) }
+      try redirect(toSeed: 302)
+      sleep(2)
+      // The old version is still served where both servers last led.
+      let new = try HeldFile(mount.path(Self.file.name))
+      #expect(try holds(new, at: 0, seed: 302))
+      pair.first.stop()
+      for place in (1..<6).reversed() {
+        #expect(try holds(new, at: Int64(place) << 22, seed: 302))
+      }
+    }
+
     @Test(arguments: ["status=404", "status=403", "status=503", "fault=stall-head", "fault=reset"])
     func `a server that does not give the file is passed over before an error is given`(
       fault: String
