@@ -156,7 +156,9 @@ extension RealMounts {
         violated("begins anew without a reason: \(second.error)")
       }
       let lost = try origin.requests().of(path: "/data/\(name)").bodyByteCount - length - unread
-      if lost < 0 || lost > maximumLoss { violated("lost \(lost) bytes; \(unread) more lay in sockets") }
+      if lost < 0 || lost > maximumLoss {
+        violated("lost \(lost) bytes; \(unread) more lay in sockets")
+      }
       outcome.lostByteCount = lost
       return outcome
     }
