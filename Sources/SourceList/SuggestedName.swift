@@ -4,8 +4,8 @@ package enum SuggestedName {
   ///
   /// Directories before the name are dropped. `_` replaces control characters, invisible ones, and
   /// a dot or `-` at the start: a server must create neither settings nor words that commands take
-  /// for options. A character that is seen may have a variation selector. A name of more than 255
-  /// bytes is cut before its extension.
+  /// for options. A variation selector stays after a character that is seen and not of ASCII. A
+  /// name of more than 255 bytes is cut before its extension.
   ///
   /// - Returns: nil if the name has nothing visible but dots, or is one of httpfs's own files.
   package static func safe(_ text: String) -> String? {
@@ -15,7 +15,8 @@ package enum SuggestedName {
     var trimmed = name.unicodeScalars.drop { $0.properties.isWhitespace }
     while let last = trimmed.last, last.properties.isWhitespace { trimmed.removeLast() }
     var scalars = zip(trimmed, [" "] + trimmed).map { scalar, last in
-      isUnsafe(scalar) && !(isSelector(scalar) && isVisible(last)) ? "_" : scalar
+      isUnsafe(scalar) && !(isSelector(scalar) && isVisible(last) && !last.isASCII)
+        ? "_" : scalar
     }
     guard trimmed.contains(where: isVisible) else { return nil }
     if scalars[0] == "." || scalars[0] == "-" || isJoiner(scalars[0]) { scalars[0] = "_" }
