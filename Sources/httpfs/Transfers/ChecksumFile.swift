@@ -6,7 +6,7 @@ import LinuxSystem
 /// Its lines are `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`; empty lines and comments (`#`)
 /// are skipped. The length of a hash tells its algorithm.
 struct ChecksumFile {
-  private var checksums: [String: Checksum] = [:]
+  private var checksums: [PathKey: Checksum] = [:]
 
   /// The maximum size: a line for each of a million files.
   private static let maximumByteCount = 256 << 20
@@ -29,8 +29,9 @@ struct ChecksumFile {
           "\(path):\(number): a line is 'HEX  NAME', as sha256sum writes it")
       }
       // Of several for one name, the strongest counts: its hash is the longest.
-      if let known = checksums[name], known.digest.count > checksum.digest.count { continue }
-      checksums[name] = checksum
+      let key = PathKey(name)
+      if let known = checksums[key], known.digest.count > checksum.digest.count { continue }
+      checksums[key] = checksum
     }
   }
 
@@ -41,7 +42,7 @@ struct ChecksumFile {
     var relative = path[...]
     while relative.hasPrefix("./") { relative = relative.dropFirst(2) }
     let last = relative.split(separator: "/").last.map(String.init) ?? ""
-    return checksums[String(relative)] ?? checksums[last]
+    return checksums[PathKey(relative)] ?? checksums[PathKey(last)]
   }
 
   private static func entry(_ line: String) -> (name: String, checksum: Checksum)? {
