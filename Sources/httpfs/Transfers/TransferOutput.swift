@@ -17,6 +17,13 @@ struct TransferOutput {
     case questions(TerminalPainter?, String)
   }
 
+  /// A line about the run.
+  struct Notice: Sendable {
+    let text: String
+    /// Whether it is printed also with `--quiet`.
+    var isError = false
+  }
+
   private var style: Style
   private let isQuiet: Bool
   /// Why standard output is incomplete; nil also if its reader is gone.
@@ -60,24 +67,25 @@ struct TransferOutput {
   }
 
   /// Shows the current state.
-  mutating func show(_ snapshot: DisplaySnapshot, notices: [String]) {
+  mutating func show(_ snapshot: DisplaySnapshot, notices: [Notice]) {
     draw(snapshot, notices: notices, isLast: false)
   }
 
   /// Shows the final state.
-  mutating func finish(_ snapshot: DisplaySnapshot, notices: [String]) {
+  mutating func finish(_ snapshot: DisplaySnapshot, notices: [Notice]) {
     draw(snapshot, notices: notices, isLast: true)
   }
 
   /// Leaves the terminal as it is, for a process that ends at once.
   mutating func abandon() {}
 
-  private mutating func draw(_ snapshot: DisplaySnapshot, notices: [String], isLast: Bool) {
+  private mutating func draw(_ snapshot: DisplaySnapshot, notices: [Notice], isLast: Bool) {
+    let notices = notices.filter { !isQuiet || $0.isError }.map { DisplayLine($0.text) }
     let newlySettled = snapshot.changing.lazy.map { snapshot.items[$0] }.filter(\.state.isSettled)
     switch style {
     case .bars(var painter, let isUTF8):
       let now = (ContinuousClock.now - start) / .seconds(1)
-      var permanent = notices.map { DisplayLine($0) }
+      var permanent = notices
       permanent += newlySettled.compactMap(\.outcome)
       let size = terminalSize(of: STDERR_FILENO)
       if isLast {
@@ -89,7 +97,7 @@ struct TransferOutput {
       }
       style = .bars(painter, isUTF8: isUTF8)
     case .lines(var reporter):
-      var lines = notices.map { DisplayLine($0).text }
+      var lines = notices.map(\.text)
       lines += reporter.lines(for: snapshot)
       if isLast, snapshot.items.count > 1 {
         lines += SummaryText.lines(for: snapshot).map(\.text)
@@ -99,9 +107,7 @@ struct TransferOutput {
     case .json(var reporter):
       var bytes = reporter.progress(for: snapshot)
       if isLast { bytes += JSONReporter.summary(of: snapshot) }
-      if !isQuiet {
-        for notice in notices { printToStandardError(DisplayLine(notice).text) }
-      }
+      for notice in notices { printToStandardError(notice.text) }
       // If it cannot be written, the transfers continue.
       do throws(CommandFailure) {
         if !bytes.isEmpty { try printToStandardOutput(bytes) }
@@ -112,17 +118,17 @@ struct TransferOutput {
     case .questions(var painter, let purpose):
       let count = snapshot.totals.settledCount
       let text = "\(purpose): \(count) of \(snapshot.items.count)"
-      let permanent = notices.map { DisplayLine($0) }
       if let bytes = painter?.draw(
-        isLast ? [] : [DisplayLine(text)], above: permanent,
+        isLast ? [] : [DisplayLine(text)], above: notices,
         columns: terminalSize(of: STDERR_FILENO).columns)
       {
         write(bytes)
-      } else if !isQuiet {
-        for line in permanent { printToStandardError(line.text) }
+      } else {
+        for notice in notices { printToStandardError(notice.text) }
       }
       style = .questions(painter, purpose)
     case .errorsOnly:
+      for notice in notices { printToStandardError(notice.text) }
       for item in newlySettled {
         if case .failed = item.state, let line = item.outcome { printToStandardError(line.text) }
       }

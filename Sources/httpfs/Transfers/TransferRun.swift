@@ -69,7 +69,7 @@ final class TransferRun: Sendable {
   private let isUpload: Bool
   /// How long the whole run may take; nil for no limit.
   private let timeLimit: Duration?
-  private let notices = Mutex<[String]>([])
+  private let notices = Mutex<[TransferOutput.Notice]>([])
   /// How many transfers may still send notices.
   private let listenerCount = Atomic<Int>(0)
 
@@ -170,7 +170,7 @@ final class TransferRun: Sendable {
       if let timeLimit, outcome.signal == nil, deadline == nil, .now - start >= timeLimit {
         outcome.isOverTime = true
         outcome.exits.insert(.timeout)
-        notice(CommandFailure.overTime.description)
+        notice(CommandFailure.overTime.description, isError: true)
         deadline = .now + Self.cancelTimeout
         queue.cancelAll()
       }
@@ -181,9 +181,10 @@ final class TransferRun: Sendable {
         break
       }
       if deadline != nil { board.giveUp() }
+      // Before others begin: what has ended may be a reason not to.
+      onChange(board, false)
       begin()
       output.show(board.takeSnapshot(elapsed: elapsed(since: start)), notices: takeNotices())
-      onChange(board, false)
     }
     let last = board.takeSnapshot(elapsed: elapsed(since: start))
     outcome.failedCount = last.totals.failedCount
@@ -223,9 +224,11 @@ final class TransferRun: Sendable {
     }
   }
 
-  private func notice(_ text: String) { notices.withLock { $0.append(text) } }
+  private func notice(_ text: String, isError: Bool = false) {
+    notices.withLock { $0.append(TransferOutput.Notice(text: text, isError: isError)) }
+  }
 
-  private func takeNotices() -> [String] {
+  private func takeNotices() -> [TransferOutput.Notice] {
     notices.withLock { notices in
       defer { notices = [] }
       return notices
