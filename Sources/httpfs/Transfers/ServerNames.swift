@@ -23,7 +23,9 @@ struct ServerNames {
   }
 
   /// How often an answer that fails is requested again: the download says why it fails.
-  private static let retryLimit = 1
+  private static let retryLimit = 2
+  /// How long each of these waits, if the server asks for that: all end within the time limit.
+  private static let retryAfterCeiling = Duration.seconds(4)
   /// How many questions run at a time, and how many of one host.
   private static let (limit, hostLimit) = (16, 4)
 
@@ -61,7 +63,7 @@ struct ServerNames {
       transfer: { number in
         let entry = entries[asked[number]]
         let transfer = queue.add(request(for: entry))
-        questions.add(transfer, of: number, to: entry.source.url.origin)
+        questions.add(transfer, of: number, to: entry.source.url.normalizedOrigin)
         return transfer
       })
     if outcome.isAbandoned { TransferOutput.endWithoutTransfers(json: options.json) }
@@ -80,8 +82,8 @@ struct ServerNames {
     request.pieces = nil
     request.completeLength = nil
     request.decodesContent = false
-    // The download waits as long as the server asks for.
-    request.retryPolicy.retryAfterCeiling = .zero
+    // The download waits longer.
+    request.retryPolicy.retryAfterCeiling = Self.retryAfterCeiling
     request.retries = min(options.retries, Self.retryLimit)
     return request
   }
