@@ -26,8 +26,8 @@ struct PendingEntry {
   var length: Int64?
   /// The last `max-download-limit=`; 0 for no limit.
   var rateLimit: Int64?
-  /// Whether the last `named-by=` is the server.
-  var isNamedByServer = false
+  /// The last `named-by=`.
+  var namer: Substring?
   /// Every `pieces=`, in order.
   var pieces: PieceHashes?
 
@@ -71,6 +71,9 @@ struct PendingEntry {
     out == nil && !isDirectory && naming.asks(about: url)
   }
 
+  /// Whether the server is asked although `out=` gives a path: an earlier question has failed.
+  var awaitsName: Bool { namer == "nobody" }
+
   /// The path in the mount.
   func path(
     tree: Bool, rules: PathRules, naming: NamingRule
@@ -97,7 +100,7 @@ struct PendingEntry {
     entry.length = length
     entry.pieces = pieces
     entry.rateLimit = rateLimit
-    entry.isNamedByServer = isNamedByServer
+    entry.isNamedByServer = namer == "server"
     return entry
   }
 }

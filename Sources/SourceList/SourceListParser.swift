@@ -247,7 +247,7 @@ package struct SourceListParser {
         )
       }
       entry.rateLimit = rate
-    case .namer where rules == .local: entry.isNamedByServer = value == "server"
+    case .namer where rules == .local: entry.namer = value
     case .ignored: warn("option '\(name)' of aria2 has no effect here", about: name)
     case .namer, .unknown: warn("unknown option '\(name)' ignored", about: name)
     }
@@ -264,7 +264,7 @@ package struct SourceListParser {
       return fail(line: pending.nameLine, error.message(suggestsTree: !tree))
     }
     var entry = pending.entry(path: path)
-    entry.asksForName = pending.asksForName(naming)
+    entry.asksForName = pending.asksForName(naming) || pending.awaitsName
     // The server may give another name.
     if !entry.asksForName, let other = paths.insert(path, line: pending.line) {
       let earlier = entries.first { $0.line == other }

@@ -113,7 +113,7 @@ struct ListingWalk {
   /// Takes a directory that cannot be read: it fails like a file.
   mutating func fail(_ directory: Directory, _ failure: JobFailure) {
     var entry = directory.entry
-    entry.failure = failure
+    entry.fail(failure)
     found.append(entry)
   }
 

@@ -1,4 +1,5 @@
 import HTTPTransfer
+import HTTPTransferCore
 import SourceList
 import TextFormat
 
@@ -19,11 +20,39 @@ extension GetCommand {
     _ entries: [SessionEntry], _ client: TransferClient, _ access: Access,
     _ urlCommand: URLCommand?, _ timeLimit: TimeLimit
   ) throws -> [SessionEntry] {
+    var entries = entries
+    if naming == .byURL {
+      // A session may hold files that an earlier command has asked about.
+      for index in entries.indices { entries[index].keepNameOfURL() }
+    }
     let configuration = ServerNames.configuration(from: queueConfiguration)
     let names = ServerNames(
       queue: TransferQueue(client: client, configuration: configuration), options: options
     ) { request(for: $0, to: .discard, access, urlCommand) }
     return try names.named(entries, timeLimit: timeLimit)
+  }
+
+  /// Says how many files have the names of their URLs because a question has failed.
+  static func reportNamesOfURLs(_ entries: [SessionEntry]) {
+    var counts: [(origin: String, cause: JobFailure, count: Int)] = []
+    var numbers: [String: Int] = [:]
+    for entry in entries where entry.failure == nil {
+      guard let cause = entry.questionFailure else { continue }
+      let origin = entry.source.url.origin
+      if let number = numbers[origin] {
+        counts[number].count += 1
+      } else {
+        numbers[origin] = counts.count
+        counts.append((origin, cause, 1))
+      }
+    }
+    for (origin, cause, count) in counts {
+      let what =
+        count == 1
+        ? "1 file has the name of its URL: \(origin) did not say another"
+        : "\(count) files have the names of their URLs: \(origin) did not say others"
+      printToStandardError(escapingControls("httpfs: \(what) (\(cause.reason))"))
+    }
   }
 
   /// The message about a URL of the command line without a usable file name.

@@ -184,7 +184,13 @@ struct GetCommand: ParsableCommand {
       do {
         let files = try expanded(named, client, access, timeLimit)
         entries = try planned(withNames(files, client, access, urlCommand, timeLimit), session)
+        if !options.quiet { Self.reportNamesOfURLs(entries) }
       } catch {
+        if let code = error as? ExitCode, code.rawValue > 128, !options.json, !options.quiet {
+          printToStandardError(
+            "httpfs: interrupted before the first download; run the same command again"
+              + (session == nil ? "" : ": the session is as it was"))
+        }
         TransferOutput.endWithoutTransfers(json: options.json)
         throw error
       }
@@ -229,7 +235,8 @@ struct GetCommand: ParsableCommand {
       if !options.quiet { printWarnings(of: loaded) }
       entries += loaded.entries.map { SessionEntry($0) }
     }
-    return try session?.merged(with: entries, warns: !options.quiet) ?? entries
+    let placed = placed(entries)
+    return try session?.merged(with: placed, warns: !options.quiet) ?? placed
   }
 
   /// The entries with the files of their listings; without `--recursive`, listings fail.
@@ -239,7 +246,7 @@ struct GetCommand: ParsableCommand {
     guard recursion.recursive else {
       return entries.map { entry in
         var entry = entry
-        if entry.source.isListing { entry.failure = .isDirectory }
+        if entry.source.isListing { entry.fail(.isDirectory) }
         return entry
       }
     }
@@ -250,69 +257,6 @@ struct GetCommand: ParsableCommand {
     let queue = TransferQueue(client: client, configuration: configuration)
     return try ListingReader(queue: queue, options: options, access: access)
       .expanded(entries, filter: recursion.filter, timeLimit: timeLimit)
-  }
-
-  /// The entries with their checksums and final places.
-  private func planned(
-    _ entries: [SessionEntry], _ session: SessionFile?
-  ) throws -> [SessionEntry] {
-    try TransferRun.endIfSignalled()
-    var entries = entries
-    if let checksumFile { try addChecksums(of: checksumFile, to: &entries) }
-    var placed = try placed(entries)
-    guard let session else { return placed }
-    let own = absolutePath(session.store.path)
-    for index in placed.indices where !placed[index].isNameless {
-      try TransferRun.endIfSignalled(at: index)
-      guard let obstacle = obstacle(to: placed[index].path, in: session, own) else { continue }
-      guard placed[index].isNamedByAnswer else { throw CommandFailure(obstacle) }
-      placed[index].failure = JobFailure(.destinationExists, obstacle, canResume: false)
-    }
-    for index in placed.indices { placed[index].failure = placed[index].failure?.withSession }
-    return placed
-  }
-
-  /// Why a session, which has the absolute path `own`, cannot hold a file; nil if it can.
-  private func obstacle(to path: String, in session: SessionFile, _ own: String) -> String? {
-    guard absolutePath(path) != own, !session.store.isUsed(by: path) else {
-      return "'\(path)' cannot be the session and what is downloaded at once"
-    }
-    // A session has a line for it, with the options of a list.
-    guard !path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
-      return "a session cannot hold the name '\(path)'; choose one without line breaks and other"
-        + " control characters"
-    }
-    return nil
-  }
-
-  /// Gives each file that is not in a session yet the checksum of the name in its URL, or else of
-  /// its own: a server should not choose the line that its file is compared with.
-  ///
-  /// - Throws: ``CommandFailure`` with a line for each entry that has none, whatever servers say.
-  private func addChecksums(
-    of path: String, to entries: inout [SessionEntry]
-  ) throws(CommandFailure) {
-    let file = try ChecksumFile(path: path)
-    var missing: [String] = []
-    for index in entries.indices
-    where !entries[index].isOfSession && !entries[index].source.isListing
-      && !entries[index].isNameless
-    {
-      let entry = entries[index]
-      if let checksum = file.checksum(of: entry.source.path) ?? file.checksum(of: entry.path) {
-        entries[index].source.checksum = checksum
-        continue
-      }
-      let message =
-        "'\(escapingControls(entry.path))' has no line in '\(escapingControls(path))'"
-      if entry.isNamedByAnswer {
-        // A later run would take it for a file of the session, which needs no line.
-        entries[index].failure = JobFailure(.invalidRequest, message, canResume: false)
-      } else {
-        missing.append(message)
-      }
-    }
-    if !missing.isEmpty { throw CommandFailure(messages: missing) }
   }
 
   /// The file of a URL on the command line.
@@ -339,87 +283,9 @@ struct GetCommand: ParsableCommand {
   }
 
   /// Whether `--output` names the one file, not a directory.
-  private var isOutputFile: Bool {
+  var isOutputFile: Bool {
     guard let output, isOneFile else { return false }
     return output == "-" || (!output.hasFinalSlash && !isDirectory(output))
-  }
-
-  /// The entries with the paths of `--output`; paths are unique, except those of files that fail.
-  private func placed(_ entries: [SessionEntry]) throws -> [SessionEntry] {
-    var entries = entries
-    for index in entries.indices where !entries[index].isPlaced {
-      try TransferRun.endIfSignalled(at: index)
-      if isOutputFile, let output {
-        entries[index].place(at: output)
-      } else {
-        entries[index].place(in: output ?? ".")
-      }
-    }
-    var seen: Set<PathKey> = []
-    let directories = Self.directories(of: entries)
-    let order = Self.orderOfNames(entries)
-    for (count, index) in order.enumerated() {
-      try TransferRun.endIfSignalled(at: count)
-      let entry = entries[index]
-      let path = entry.path
-      let isDirectory = entry.nameSource == .response && directories.contains(PathKey(path))
-      if !isDirectory, seen.insert(PathKey(path)).inserted { continue }
-      // The user has not chosen the names that servers give.
-      guard entry.nameSource.isOfServer || entry.isNamedByAnswer else {
-        let other = order.prefix(count).lazy.map { entries[$0] }
-          .first { PathKey($0.path) == PathKey(path) }
-        let url = entries[index].source.url
-        let helpsTree = !tree && other?.source.url.hasOtherTreeName(than: url) == true
-        throw CommandFailure(
-          "two files of the name '\(path)'; " + (helpsTree ? "use --tree, or " : "")
-            + "give one another name in a list, with an indented line out=NAME below its URL")
-      }
-      entries[index].failure = .isDuplicate
-    }
-    return entries
-  }
-
-  /// The entries that have names, in the order in which they take them.
-  ///
-  /// Files of the session come first: they may have partial files. A server's name must not take
-  /// the place of one that the user can see, and an answer must not decide whether another file is
-  /// downloaded.
-  private static func orderOfNames(_ entries: [SessionEntry]) -> [Int] {
-    let named = entries.indices.filter { !entries[$0].isNameless }
-    let new = named.filter { !entries[$0].isOfSession }
-    let others = new.filter { !entries[$0].nameSource.isOfServer }
-    return named.filter { entries[$0].isOfSession }
-      + others.filter { !entries[$0].isNamedByAnswer }
-      + others.filter { entries[$0].isNamedByAnswer }
-      + new.filter { entries[$0].nameSource.isOfServer }
-  }
-
-  /// The directories of all files, if a response names any file; otherwise none.
-  private static func directories(of entries: [SessionEntry]) -> Set<PathKey> {
-    guard entries.contains(where: { $0.nameSource == .response }) else { return [] }
-    var directories: Set<PathKey> = []
-    for entry in entries where entry.failure == nil {
-      var path = Substring(entry.path)
-      while let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {
-        path = path[..<slash]
-        guard directories.insert(PathKey(path)).inserted else { break }
-      }
-    }
-    return directories
-  }
-
-  /// The absolute path, without `.`, `..` and double slashes; links are not resolved.
-  private func absolutePath(_ path: String) -> String {
-    var parts: [String] = []
-    var whole = path
-    if !path.isAbsolutePath, let directory = getcwd(nil, 0) {
-      whole = String(cString: directory) + "/" + path
-      free(directory)
-    }
-    for part in whole.pathParts() where part != "." {
-      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
-    }
-    return "/" + parts.joined(separator: "/")
   }
 
   private func isDirectory(_ path: String) -> Bool {

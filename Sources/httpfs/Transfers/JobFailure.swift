@@ -10,7 +10,7 @@ struct JobFailure: Error, Sendable {
   /// The status of HTTP; nil if no response is the cause.
   private(set) var status: Int?
   /// Whether a session keeps the file: its next run may succeed, and checks all that this one does.
-  let canResume: Bool
+  private(set) var canResume: Bool
 
   init(_ code: TransferError.Code, _ reason: String, canResume: Bool) {
     self.code = code
@@ -38,16 +38,28 @@ struct JobFailure: Error, Sendable {
 
   /// A question that was not sent because the server had failed another one before.
   static func isNotAsked(after cause: JobFailure) -> JobFailure {
-    JobFailure(
+    var failure = JobFailure(
       cause.code, "the server was not asked for the file's name after: \(cause.reason)",
       canResume: true)
+    failure.status = cause.status
+    return failure
   }
 
-  /// A file that neither its URL nor its server names; `cause` is the failure of the question.
-  static func isNameless(after cause: JobFailure?) -> JobFailure {
-    let advice = "the URL has no file name; choose one with -o FILE, or with out= in a list"
-    guard let cause else { return JobFailure(.invalidRequest, advice, canResume: false) }
-    var failure = JobFailure(cause.code, "\(cause.reason); \(advice)", canResume: false)
+  /// A file that neither its URL nor its server names.
+  static let isNameless = JobFailure(
+    .invalidRequest, "the URL has no file name; choose one with -o FILE, or with out= in a list",
+    canResume: false)
+
+  /// A file whose server names something that is there already and no regular file.
+  static let isNoFile = JobFailure(
+    .destinationExists,
+    "its server has given it the name of something that is no regular file: use -o, out= or"
+      + " --no-content-disposition for another name", canResume: false)
+
+  /// The failure as a consequence of `cause`, a question for the file's name: the next run of a
+  /// session asks again.
+  func after(_ cause: JobFailure) -> JobFailure {
+    var failure = JobFailure(cause.code, "\(cause.reason); \(reason)", canResume: true)
     failure.status = cause.status
     return failure
   }
@@ -57,6 +69,13 @@ struct JobFailure: Error, Sendable {
     .invalidRequest,
     "the URL is that of a directory: download its files with -r, or name a file for its page with"
       + " -o, or out= in a list", canResume: true)
+
+  /// The failure of a file that is in the session already, which keeps it.
+  var keptBySession: JobFailure {
+    var failure = self
+    failure.canResume = true
+    return failure
+  }
 
   /// The failure in a command with a session, which says if that does not keep the file.
   var withSession: JobFailure {

@@ -2,6 +2,7 @@ import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 import SourceList
+import TextFormat
 
 /// A file to fetch and its destination.
 struct SessionEntry: Sendable {
@@ -11,14 +12,14 @@ struct SessionEntry: Sendable {
   private(set) var directory: String?
   /// The path of the file in ``directory``.
   private(set) var name: String
-  /// Whether the destination is final, as it is in a session.
-  private(set) var isPlaced = false
-  /// Whether it is itself in the session, not only the directory that lists it.
+  /// Whether it has its place in the session, which does not hold only the directory that lists it.
   private(set) var isOfSession = false
   /// Where the name comes from.
   private(set) var nameSource = NameSource.user
+  /// Why the question for its name has failed; nil if it has not.
+  private(set) var questionFailure: JobFailure?
   /// Why it fails without a request; nil if it does not.
-  var failure: JobFailure?
+  private(set) var failure: JobFailure?
 
   /// Whether a session keeps it.
   fileprivate var canResume: Bool { failure?.canResume ?? !isNameless }
@@ -30,11 +31,10 @@ struct SessionEntry: Sendable {
   }
 
   /// A file of a session: the user named the part before `//`.
-  fileprivate init(placed source: SourceEntry) {
+  fileprivate init(stored source: SourceEntry) {
     self.init(source)
     if source.isNamedByServer { nameSource = .earlierResponse }
-    isPlaced = true
-    isOfSession = true
+    isOfSession = !source.asksForName
     if name.hasFinalSlash {
       self.source.url = source.url.listing ?? source.url
       self.source.isListing = source.url.listing != nil
@@ -47,6 +47,9 @@ struct SessionEntry: Sendable {
       ? "/" : String(decoding: bytes[..<slashes.lowerBound], as: UTF8.self)
     let end = self.source.isListing && slashes.upperBound < bytes.count ? 1 : 0
     name = String(decoding: bytes[slashes.upperBound...].dropLast(end), as: UTF8.self)
+    // A checksum is that of the URL's name, before that of the server's.
+    let ofURL = source.isNamedByServer ? try? SourceListReader.single(url: source.url.text) : nil
+    self.source.path = ofURL?.entries.first?.path ?? name
   }
 
   /// A file or directory that the directory listing of this entry names.
@@ -62,14 +65,19 @@ struct SessionEntry: Sendable {
   }
 
   /// Whether its server is asked for the name.
-  var asksForName: Bool { source.asksForName && !isPlaced }
+  ///
+  /// Then the name depends on the answer: a name that the user can see comes first, and an
+  /// unsuitable one fails this file alone.
+  var asksForName: Bool { source.asksForName }
+
+  /// Whether the user has not chosen the name: an unsuitable one fails this file alone.
+  var isNamedByOthers: Bool { asksForName || nameSource.isOfServer }
 
   /// Whether neither its URL nor its server has given it a name.
-  var isNameless: Bool { source.asksForName && (name.isEmpty || name.hasFinalSlash) }
+  var isNameless: Bool { asksForName && (name.isEmpty || name.hasFinalSlash) }
 
-  /// Whether the name depends on the answer of a server: then a name that the user can see comes
-  /// first, and an unsuitable one fails this file alone.
-  var isNamedByAnswer: Bool { source.asksForName }
+  /// Whether the next run of its session asks its server again.
+  fileprivate var awaitsName: Bool { failure != nil && questionFailure != nil }
 
   /// Replaces the last name of the path by the one that the server has given, if it has.
   ///
@@ -82,23 +90,55 @@ struct SessionEntry: Sendable {
       // The user can see the name of the URL: a server does not choose it by repeating it.
       nameSource = PathKey(own) == PathKey(last) ? .urlAfterAnswer : .response
       name = String(name[..<own.startIndex]) + last
-    case .noName:
-      nameSource = .urlAfterAnswer
-      if isNameless { failure = .isNameless(after: nil) }
-    case .failure(let cause):
-      if isNameless { failure = .isNameless(after: cause) }
+    case .noName: nameSource = .urlAfterAnswer
+    case .failure(let cause): questionFailure = cause
     }
+    if isNameless { fail(.isNameless) }
+  }
+
+  /// Keeps the name of its URL, without a question, if that has one.
+  mutating func keepNameOfURL() {
+    if !isNameless { source.asksForName = false }
+  }
+
+  /// Makes it fail without a request.
+  ///
+  /// If the question for its name has failed, that is the cause: with its answer, the file might
+  /// have another name.
+  mutating func fail(_ failure: JobFailure) {
+    self.failure = questionFailure.map(failure.after) ?? failure
+  }
+
+  /// Says if the session does not keep it.
+  mutating func noteSession() { failure = failure?.withSession }
+
+  /// Takes everything that a command says about the same file, except its place and the source of
+  /// its name.
+  ///
+  /// Its checks stay if the command names none: none is lost without a word.
+  fileprivate mutating func update(from new: SessionEntry) {
+    let old = source
+    if isOfSession {
+      source = new.source
+      source.asksForName = false
+    } else {
+      self = new
+    }
+    guard new.source.checksum == nil, new.source.length == nil, new.source.pieces == nil else {
+      return
+    }
+    source.checksum = old.checksum
+    source.length = old.length
+    source.pieces = old.pieces
   }
 
   /// Sets the path that the user named.
   mutating func place(at path: String) {
-    isPlaced = true
     name = Self.withoutDoubledSlashes(path)
   }
 
   /// Puts the file into a directory that the user named, under its own name.
   mutating func place(in directory: String) {
-    isPlaced = true
     let whole = Self.withoutDoubledSlashes(directory)
     let bytes = whole.utf8
     self.directory =
@@ -113,6 +153,20 @@ struct SessionEntry: Sendable {
     let last = source.isListing ? (name.isEmpty ? "" : name + "/") : name
     guard let directory, directory != "." else { return last.isEmpty ? "./" : last }
     return directory == "/" ? "/" + last : "\(directory)/\(last)"
+  }
+
+  /// Equal for all paths of one file.
+  var place: PathKey { PathKey(AbsolutePath.of(path)) }
+
+  /// Whether it has the place that a command gives the same file, whose name may still be unknown.
+  fileprivate func isPlaced(as new: SessionEntry) -> Bool {
+    new.asksForName ? directoryPlace == new.directoryPlace : place == new.place
+  }
+
+  private var directoryPlace: PathKey {
+    let path = path
+    let end = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) }
+    return PathKey(AbsolutePath.of(String(path[..<(end ?? path.startIndex)])))
   }
 
   /// What messages call it: its path, or its URL if it has no name.
@@ -133,7 +187,17 @@ struct SessionEntry: Sendable {
   }
 
   /// Equal for two entries whose URLs differ only in their signatures.
-  fileprivate var unsigned: [String?] { [source.url.userInfo, source.url.withoutSignature] }
+  fileprivate var object: [PathKey] {
+    [
+      PathKey(source.url.userInfo ?? ""), PathKey(source.url.withoutSignature),
+      PathKey(source.isListing ? "/" : ""),
+    ]
+  }
+
+  /// How to find the entry of a session for one of a command: the first that fits is taken.
+  fileprivate static let keys: [@Sendable (SessionEntry) -> [PathKey]] = [
+    { $0.object + [$0.place] }, { $0.object + [PathKey($0.source.url.text)] }, { $0.object },
+  ]
 }
 
 /// The unfinished files of `httpfs get --session`, in the format of a list.
@@ -151,10 +215,13 @@ struct SessionFile {
 
   /// The entries of the file, if it exists, followed by those of `entries` that it lacks.
   ///
+  /// A file of both keeps the place and the source of its name that the session has; all else comes
+  /// from `entries`.
+  ///
   /// - Parameters:
   ///   - entries: those of the command line.
-  ///   - warns: whether to report ignored parts of the file.
-  /// - Returns: all entries, without duplicates.
+  ///   - warns: whether to report ignored parts of the file, and ignored places of `entries`.
+  /// - Returns: all entries.
   /// - Throws: why the file cannot be read, or that there is nothing to do.
   func merged(
     with entries: [SessionEntry], warns: Bool
@@ -178,19 +245,29 @@ struct SessionFile {
       throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
     }
     if warns { printWarnings(of: list) }
-    var merged = list.entries.map { SessionEntry(placed: $0) }
-    var urls = Set(merged.map(\.source.url))
-    var places = Dictionary(
-      merged.enumerated().map { ($1.unsigned, $0) }, uniquingKeysWith: { first, _ in first })
-    for entry in entries where urls.insert(entry.source.url).inserted {
-      if let index = places[entry.unsigned] {
-        merged[index].source.url = entry.source.url
-      } else {
-        places[entry.unsigned] = merged.count
-        merged.append(entry)
+    var stored = list.entries.map { SessionEntry(stored: $0) }
+    var (open, rest) = (Array(stored.indices), entries)
+    var moves: [(from: String, to: String)] = []
+    for key in SessionEntry.keys where !open.isEmpty && !rest.isEmpty {
+      // An entry of the session is that of one of the command.
+      var waiting = Dictionary(grouping: open.reversed()) { key(stored[$0]) }
+      rest = rest.filter { entry in
+        guard let index = waiting[key(entry)]?.popLast() else { return true }
+        if stored[index].isOfSession, !stored[index].isPlaced(as: entry) {
+          moves.append((stored[index].path, entry.path))
+        }
+        stored[index].update(from: entry)
+        return false
       }
+      open = waiting.values.joined().sorted()
     }
-    return merged
+    if warns, let move = moves.first {
+      printToStandardError(
+        escapingControls(
+          "httpfs: warning: '\(move.from)' keeps its place in the session, not '\(move.to)'"
+            + (moves.count > 1 ? " (and \(moves.count - 1) more)" : "")))
+    }
+    return stored + rest
   }
 
   /// The text of a session.
@@ -205,7 +282,11 @@ struct SessionFile {
         ([item.entry.source.url] + item.entry.source.mirrors).map(\.text)
         .joined(separator: "\t") + "\n"
       text += "  out=\(item.entry.sessionPath)\n"
-      if item.entry.nameSource.isOfResponse { text += "  named-by=server\n" }
+      if item.entry.awaitsName {
+        text += "  named-by=nobody\n"
+      } else if item.entry.nameSource.isOfResponse {
+        text += "  named-by=server\n"
+      }
       for header in item.entry.source.headers {
         text += "  header=\(header.name): \(header.value)\n"
       }

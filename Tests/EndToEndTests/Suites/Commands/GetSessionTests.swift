@@ -146,6 +146,84 @@ extension RealMounts {
       try expectAll(work)
     }
 
+    @Test func `a session keeps the place of a file, and the command says all else about it`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let url = urls(origin)[0]
+      let digest = Digest.ofContent(seed: 0, byteCount: Self.length)
+      let zeros = String(repeating: "0", count: 64)
+      #expect(try work.get("--session", "todo", "-o", "one", url).ending == .exited(24))
+      try origin.clearControl()
+      let sums = try work.sandbox.write("\(zeros)  one\n", to: "sums")
+      let other = try work.sandbox.write("\(digest)  other\n", to: "other")
+      let list = try work.sandbox.write("\(url)\n  length=7\n", to: "list")
+      for (arguments, code) in [
+        (["--checksum-file", other], CInt(1)), (["--checksum-file", sums], 32), (["-i", list], 22),
+        (["--checksum", "sha-256=\(zeros)", url], 32), ([url], 32),
+      ] {
+        let wrong = try work.run(["get", "--session", "todo"] + arguments)
+        #expect(wrong.ending == .exited(code), "\(arguments): \(wrong.error)")
+        #expect(work.names == ["todo"], "\(arguments)")
+      }
+      let right = try work.get(
+        "--session", "todo", "-o", "two", "--checksum", "sha-256=\(digest)", url)
+      #expect(right.succeeded, "\(right.error)")
+      #expect(right.error.contains("'one' keeps its place in the session, not 'two'"))
+      #expect(work.names == ["one"])
+    }
+
+    @Test func `a header of a list replaces the one that the session has`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.post([
+        "match": ["path": "*", "fields": ["X-Key": "old"]], "parameters": ["status": 403],
+      ])
+      for (key, code) in [("old", CInt(24)), ("new", 0)] {
+        let list = try work.sandbox.write(
+          "\(urls(origin)[0])\n  header=X-Key: \(key)\n", to: "list")
+        let result = try work.get("--session", "todo", "-i", list)
+        #expect(result.ending == .exited(code), "\(result.error)")
+      }
+    }
+
+    @Test func `each of several files of one object has its own signature in a session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let urls = urls(origin)
+      let signed = "\(urls[0])&X-Amz-Credential=c&X-Amz-Date=20260101T000000Z&X-Amz-Signature="
+      func fetch(_ files: [(String, Int)]) throws -> CommandResult {
+        let text = files.map { "\(signed)\($1)\n  out=\($0).bin\n" }.joined()
+        return try work.get("--session", "todo", "-i", work.sandbox.write(text, to: "list"))
+      }
+      try origin.control("*", ["status": "403"])
+      #expect(try work.get("--session", "todo", urls[2]).ending == .exited(24))
+      for files in [[("one", 1), ("two", 2)], [("two", 3), ("one", 4)]] {
+        #expect(try fetch(files).ending == .exited(24))
+        let session = try work.text("todo")
+        for (name, number) in files {
+          #expect(session.contains("=\(number)\n  out=.//\(name).bin\n"), "\(session)")
+        }
+      }
+      try origin.clearControl()
+      #expect(try fetch([("one", 5), ("two", 6)]).succeeded)
+      #expect(work.names == ["c.bin", "one.bin", "two.bin"])
+    }
+
+    @Test func `two spellings of a place are one`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let (first, second) = (urls(origin)[0], urls(origin)[0].replacing("/data/", with: "/data/x/"))
+      #expect(
+        try work.get("--session", "todo", "-o", work.path("o/"), first).ending == .exited(24))
+      let result = try work.get("--session", "todo", "--overwrite", "-o", "o/", second)
+      #expect(result.ending == .exited(1), "\(result.error)")
+      #expect(result.error.contains("two files of the name 'o/a.bin'"), "\(result.error)")
+    }
+
     @Test func `a session that does not exist is said to, and none is made`() throws {
       let work = try TransferWorkspace()
       let result = try work.get("--session", "todo")

@@ -326,6 +326,14 @@ extension RealMounts {
       #expect(work.names == ["out"])
     }
 
+    @Test func `a listing that names the session fails that file alone`() throws {
+      let (work, nginx) = try makePage(["good", "todo"])
+      let result = try work.get("-r", "--session", "todo", nginx.url("page/"))
+      #expect(result.ending == .exited(73), "\(result.error)")
+      #expect(result.error.contains("cannot be the session"), "\(result.error)")
+      #expect(work.names == ["good"])
+    }
+
     @Test func `a signal that comes while downloads are planned ends before any begins`() throws {
       let (work, nginx) = try makePage(["good"])
       let pipe = work.path("sums")
