@@ -35,8 +35,13 @@ protocol Checkpointed: Sendable {
   /// Waits for the running checkpoint, if there is one.
   func finishCheckpoints(until deadline: ContinuousClock.Instant)
 
-  /// Commits all uncommitted bytes.
-  func commitFinally()
+  /// Syncs the data and appends the COMMIT of all uncommitted bytes.
+  ///
+  /// - Returns: whether there were any.
+  func commitFinally() -> Bool
+
+  /// Waits until the COMMIT is on the disk.
+  func syncRecordFinally()
 
   /// Stamps it if it is complete.
   func stampFinally()

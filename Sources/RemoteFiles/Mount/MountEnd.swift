@@ -58,16 +58,17 @@ struct MountEnd: Sendable {
     while !isDone(), ContinuousClock.now < deadline { usleep(10_000) }
   }
 
-  /// How long commits may be started, and then stamps.
+  /// How long commits may be started, and then syncs of records and stamps.
   ///
-  /// Each takes about five syncs, so thousands of files that were accessed for the first time would
-  /// keep the process running for many seconds.
+  /// Each file that was accessed for the first time takes about five syncs, so thousands of them
+  /// would keep the process running for many seconds.
   private static let beginTimeout = Duration.milliseconds(700)
 
   /// Commits stored bytes, the versions with the most bytes first, and stamps complete files.
   ///
-  /// It waits until they are on the disk, and starts no more of them after the time limit. The next
-  /// mount verifies uncommitted bytes, which takes the least time if there are few.
+  /// It starts no more of them after the time limit. The next mount syncs and verifies uncommitted
+  /// bytes, which takes the least time if they are of few files. So all data comes before the
+  /// records: a COMMIT that is not on the disk is lost only with the power.
   private func commitEverything() {
     let watched = clock.versions.map {
       (version: $0, byteCount: $0.checkpoints.uncommittedByteCount)
@@ -76,11 +77,17 @@ struct MountEnd: Sendable {
     .map(\.version)
     let timeout = ContinuousClock.now + FileSettings.checkpointTimeout
     let commits = ContinuousClock.now + Self.beginTimeout
+    var committed: [any WatchedVersion] = []
     for version in watched where ContinuousClock.now < commits {
       version.checkpoints.finishCheckpoints(until: timeout)
-      context.storage.finish { version.checkpoints.commitFinally() }
+      context.storage.finish {
+        if version.checkpoints.commitFinally() { committed.append(version) }
+      }
     }
     let stamps = ContinuousClock.now + Self.beginTimeout
+    for version in committed where ContinuousClock.now < stamps {
+      version.checkpoints.syncRecordFinally()
+    }
     for version in watched where ContinuousClock.now < stamps {
       version.checkpoints.finishCheckpoints(until: timeout)
       context.storage.finish { version.checkpoints.stampFinally() }

@@ -132,12 +132,23 @@ struct VersionCheckpoints: Checkpointed {
   /// How many stored bytes are uncommitted.
   var uncommittedByteCount: Int64 { owner.state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
 
-  /// Commits all uncommitted bytes; for the end of a mount, when no exchange runs.
-  func commitFinally() {
-    guard let ticket = beginCheckpoint(now: .now, interval: .zero) else { return }
-    guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
+  /// Syncs the data and appends the COMMIT of all uncommitted bytes; for the end of a mount, when no
+  /// exchange runs.
+  ///
+  /// - Returns: whether there were any.
+  @discardableResult
+  func commitFinally() -> Bool {
+    guard let ticket = beginCheckpoint(now: .now, interval: .zero) else { return false }
+    defer { endCheckpoint() }
+    guard let checkpoint = syncData(ticket) else { return false }
     commit(ticket, checkpoint)
-    finishCheckpoint(ticket)
+    return true
+  }
+
+  /// Waits until the COMMIT of ``commitFinally()`` is on the disk.
+  func syncRecordFinally() {
+    guard let entry = owner.state.withLock({ $0.entry }) else { return }
+    finishCheckpoint(CheckpointTicket(entry: entry, fetchedByteCount: 0))
   }
 
   // MARK: Fingerprints
