@@ -75,6 +75,16 @@ package final class CacheDirectory: Sendable {
     try opener.open(key, uncommitted: uncommitted)
   }
 
+  /// Whether `key` certainly has no entry; never waits for the disk.
+  ///
+  /// False if that is not known; see ``lookForEntries(near:)``.
+  package func lacksEntry(_ key: CacheKey) -> Bool { context.keys.lacks(key) }
+
+  /// Finds out which keys have entries, for `key` and those in the same group.
+  ///
+  /// The first call for a group reads its directory.
+  package func lookForEntries(near key: CacheKey) { context.keys.readGroup(of: key) }
+
   /// Creates an empty entry of `key` and replaces an existing one in one step.
   ///
   /// Descriptors of the old data file stay readable; its blocks are freed when they are closed.

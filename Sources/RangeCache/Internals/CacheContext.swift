@@ -7,10 +7,12 @@ struct CacheContext: Sendable {
   let blocks = BlockTable()
   let allocated: AllocatedBytes
   let stamps: DataStamps
+  let keys: KnownKeys
 
   init(_ root: CacheRoot, bootID: String?) {
     self.root = root
     allocated = AllocatedBytes(root)
+    keys = KnownKeys(root)
     stamps = DataStamps(bootID: bootID, in: root)
   }
 

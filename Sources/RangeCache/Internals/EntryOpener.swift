@@ -122,6 +122,7 @@ struct EntryOpener: Sendable {
       throw CacheError(code: .invalidArgument, path: folder.path)
     }
     context.recordings.end(key)
+    context.keys.recordCreation(of: key)
     let directory = try folder.make()
     let entry: CacheEntry
     do throws(ErrorNumber) {

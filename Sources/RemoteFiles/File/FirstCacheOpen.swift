@@ -42,20 +42,30 @@ struct FirstCacheOpen: Sendable {
       }
     }
     guard let mustLook else { return work() }
-    if mustLook { runLook(isAhead: false) {} }
+    guard mustLook else { return }
+    if environment.cache.lacksEntry(context.cacheKey) { return endLook(.done) }
+    runLook(isAhead: false) {}
   }
 
   /// Looks into the cache before a caller needs it, which does not count as a use of the entry.
   ///
   /// Does nothing if descriptors are short.
   func performAhead() {
+    if environment.cache.lacksEntry(context.cacheKey) {
+      if beginAhead() { endLook(.done) }
+      return
+    }
     environment.cachePreloads.perform { [self] ended in
-      let mustLook = state.withLock { state -> Bool in
-        guard case .none = state.look else { return false }
-        state.look = .underWay([])
-        return true
-      }
-      if mustLook { runLook(isAhead: true, ended) } else { ended() }
+      if beginAhead() { runLook(isAhead: true, ended) } else { ended() }
+    }
+  }
+
+  /// Begins a look for which no caller waits; returns false if there was one before.
+  private func beginAhead() -> Bool {
+    state.withLock { state in
+      guard case .none = state.look else { return false }
+      state.look = .underWay([])
+      return true
     }
   }
 
@@ -82,6 +92,12 @@ struct FirstCacheOpen: Sendable {
     }
   }
 
+  private func openEntry() throws(CacheError) -> CacheEntry? {
+    environment.cache.lookForEntries(near: context.cacheKey)
+    if environment.cache.lacksEntry(context.cacheKey) { return nil }
+    return try environment.cache.openEntry(context.cacheKey)
+  }
+
   private func endLook(_ outcome: FileKnowledge.Look) {
     for waiter in state.withLock({ $0.endLook(outcome) }) { waiter() }
   }
@@ -95,7 +111,7 @@ struct FirstCacheOpen: Sendable {
       let version = try context.entryLock.withLock { (_) throws(CacheError) -> RemoteVersion? in
         // The server has described the file meanwhile; that version opens the entry itself.
         guard state.withLock({ $0.current }) == nil,
-          let entry = try environment.cache.openEntry(context.cacheKey)
+          let entry = try openEntry()
         else {
           return nil
         }

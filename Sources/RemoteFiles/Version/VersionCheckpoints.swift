@@ -132,8 +132,8 @@ struct VersionCheckpoints: Checkpointed {
   /// How many stored bytes are uncommitted.
   var uncommittedByteCount: Int64 { owner.state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
 
-  /// Syncs the data and appends the COMMIT of all uncommitted bytes; for the end of a mount, when no
-  /// exchange runs.
+  /// Syncs the data and appends the COMMIT of all uncommitted bytes; for the end of a mount, when
+  /// no exchange runs.
   ///
   /// - Returns: whether there were any.
   @discardableResult
