@@ -109,6 +109,9 @@ import Testing
     #expect(location.recordRefusal(of: targets[1], now: start + .seconds(2)) == .expired)
     answer(&location, from: targets[2], asked: listed, after: 3)
     #expect(location.current == listed)
+    // It may have been an outage.
+    answer(&location, from: targets[2], asked: listed, after: 63)
+    #expect(location.current == targets[2])
   }
 
   @Test("A target that has answered its own request is remembered again after it expires")

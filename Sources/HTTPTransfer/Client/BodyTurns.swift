@@ -15,14 +15,11 @@ package struct BodyTurns {
   package static let smallByteCount = 4096
 
   private var counts: [ExchangeID: Int] = [:]
-  /// The exchanges of this turn's pieces; one may be there several times.
-  private var served: [ExchangeID] = []
 
   package init() {}
 
   /// Whether a piece of an exchange's body may pass in this turn; if not, pause the exchange.
   package mutating func admits(_ byteCount: Int, of id: ExchangeID) -> Bool {
-    if served.last != id { served.append(id) }
     guard byteCount < Self.smallByteCount else { return true }
     let count = counts[id, default: 0] + 1
     counts[id] = count
@@ -31,12 +28,6 @@ package struct BodyTurns {
 
   /// Whether exchanges wait for the next turn.
   package var hasWaiting: Bool { counts.values.contains { $0 > Self.pieceLimit } }
-
-  /// The exchanges of which pieces have arrived since the last call.
-  package mutating func takeServed() -> [ExchangeID] {
-    defer { served.removeAll(keepingCapacity: true) }
-    return served
-  }
 
   /// Begins the next turn.
   ///

@@ -20,12 +20,6 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// A piece of the body, at most 16 KiB, valid during the call only.
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition
 
-  /// Called after the pieces that have arrived in one turn of the network thread; does nothing by
-  /// default.
-  ///
-  /// A receiver may look at all pieces of a turn together.
-  func turnEnded()
-
   /// Called when a redirect is followed; does nothing by default.
   ///
   /// - Parameters:
@@ -59,7 +53,6 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
 }
 
 extension ExchangeReceiver {
-  package func turnEnded() {}
   package func redirected(to url: RemoteURL, status: Int) {}
   package func held(until moment: ContinuousClock.Instant?, exchange: ExchangeID) {}
   package func connecting() {}

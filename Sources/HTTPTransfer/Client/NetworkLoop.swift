@@ -39,7 +39,6 @@ final class NetworkLoop {
       resumeThrottled()
       var running: Int32 = 0
       curl_multi_perform(pointer, &running)
-      for id in turns.takeServed() { exchanges[id]?.receiver.turnEnded() }
       collect(pointer)
       let now = ContinuousClock.now
       runTimers(until: now)

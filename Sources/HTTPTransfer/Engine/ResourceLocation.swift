@@ -18,12 +18,17 @@ package struct ResourceLocation: Sendable {
   private var fruitlessCount = 0
   /// How many targets in a row were left before they answered a request that was sent to them.
   private var unusedTargetCount = 0
+  /// When the last one of them was left.
+  private var targetLeftAt: ContinuousClock.Instant?
 
   /// The servers of one host may disagree for a moment; more refusals in a row than this are final.
   private static let fruitlessLimit = 3
 
   /// After so many targets of one use, every request follows the redirects.
   private static let unusedTargetLimit = 2
+
+  /// For how long they do.
+  private static let unusedTargetMemory = Duration.seconds(60)
 
   package init(listed: RemoteURL, isSigned: Bool = false) {
     self.listed = listed
@@ -87,7 +92,7 @@ package struct ResourceLocation: Sendable {
     if let base, url == base || url.text == base.withoutUserInfo {
       target = nil
       signed?.hasServed = true
-    } else if unusedTargetCount < Self.unusedTargetLimit {
+    } else if !hasTargetsOfOneUse(now: now) {
       target = ExpiringURL(url, now: now, sinceEpoch: sinceEpoch)
       target?.hasServed = true
     }
@@ -110,7 +115,7 @@ package struct ResourceLocation: Sendable {
     if asked == target?.url {
       guard leaveTarget(now: now) else { return .tooMany }
       // The next request goes to the URL that has led to targets of one use.
-      if unusedTargetCount >= Self.unusedTargetLimit { return .expired }
+      if hasTargetsOfOneUse(now: now) { return .expired }
       return countedRenewal()
     }
     if isSigned, asked == signed?.url {
@@ -145,11 +150,21 @@ package struct ResourceLocation: Sendable {
   ///
   /// - Returns: false if the target has just been learned, so that they would lead there again.
   private mutating func leaveTarget(now: ContinuousClock.Instant) -> Bool {
-    if target?.takeDisuse() == true { unusedTargetCount += 1 }
-    guard unusedTargetCount >= Self.unusedTargetLimit || target?.isNewAndGood(now: now) != true
+    if target?.takeDisuse() == true {
+      unusedTargetCount = (targetLeftAt.map { now - $0 < Self.unusedTargetMemory } ?? false)
+        ? unusedTargetCount + 1 : 1
+      targetLeftAt = now
+    }
+    guard hasTargetsOfOneUse(now: now) || target?.isNewAndGood(now: now) != true
     else { return false }
     target = nil
     return true
+  }
+
+  /// Whether the redirects seem to lead to targets that answer one request each.
+  private func hasTargetsOfOneUse(now: ContinuousClock.Instant) -> Bool {
+    unusedTargetCount >= Self.unusedTargetLimit
+      && (targetLeftAt.map { now - $0 < Self.unusedTargetMemory } ?? false)
   }
 
   private mutating func countedRenewal() -> Refusal {

@@ -85,8 +85,6 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private(set) var generation = 0
   /// The end of the body according to its head; nil if the head does not tell it.
   private(set) var expectedEnd: Int64?
-  /// The end of the segment as last reported; nil before the first byte.
-  private var end: Int64?
 
   /// The maximum interval between two hand-overs, so that progress shows and a crash loses little.
   private static let interval = Duration.milliseconds(200)
@@ -165,9 +163,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
       isPaused = !decoder.add(piece)
       return isPaused ? .pause : .proceed
     }
-    // A file's bytes may fill the buffer that the exchange has.
-    let mayFill = store.isRandomAccess && gatherer?.fits(piece) == true
-    isPaused = !mayFill && owner.mustPause(self)
+    isPaused = owner.mustPause(self)
     return isPaused ? .pause : take(piece)
   }
 
@@ -176,46 +172,20 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     guard let gatherer else { return .discard }
     var rest = gatherer.skip(piece)
     if rest.isEmpty { return .proceed }
-    // Decoded pieces come outside of turns.
-    if decoder == nil, let end, gatherer.gatherUnreported(rest, before: end) { return .proceed }
     let now = ContinuousClock.now
-    guard let end = report(to: gatherer.position + Int64(rest.count), now: now) else {
-      return .stop
-    }
+    let arrived = gatherer.position + Int64(rest.count)
+    guard let end = owner.advance(self, to: arrived, now: now) else { return .stop }
     while !rest.isEmpty, gatherer.position < end {
       if gatherer.gather(&rest, upTo: end) { enqueue(now: now) }
     }
-    enqueueIfDue(now: now)
-    guard gatherer.position >= end else { return .proceed }
-    return rest.isEmpty && gatherer.position == expectedEnd ?? end ? .proceed : .stop
-  }
-
-  func turnEnded() {
-    guard let gatherer, gatherer.hasUnreported else { return }
-    let now = ContinuousClock.now
-    guard report(to: gatherer.position, now: now) != nil else {
-      if let exchangeID { client.cancel(exchangeID) }
-      return
-    }
-    enqueueIfDue(now: now)
-  }
-
-  /// Reports that bytes up to `position` have arrived.
-  ///
-  /// - Returns: the end of the segment; nil if the bytes are not wanted.
-  private func report(to position: Int64, now: ContinuousClock.Instant) -> Int64? {
-    gatherer?.recordReport(to: position)
-    end = owner.advance(self, to: position, now: now)
-    return end
-  }
-
-  /// Hands the gathered bytes over at the end of the segment, and from time to time.
-  private func enqueueIfDue(now: ContinuousClock.Instant) {
-    guard let gatherer, let end else { return }
     // The consumer of a stream must not wait for more bytes.
-    if !store.isRandomAccess || gatherer.position >= end || now - lastHandOver >= Self.interval {
+    if !store.isRandomAccess || gatherer.position >= end
+      || now - lastHandOver >= Self.interval
+    {
       enqueue(now: now)
     }
+    guard gatherer.position >= end else { return .proceed }
+    return rest.isEmpty && gatherer.position == expectedEnd ?? end ? .proceed : .stop
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {

@@ -242,10 +242,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func throttled() { writer?.throttled() }
 
-  func turnEnded() { writer?.turnEnded() }
-
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
-    if let writer, !writer.hasRoom(for: body) { return .pause }
+    if let writer, !writer.hasRoom() { return .pause }
     fetchedByteCount += body.count
     prober.context.recordFetched(body.count)
     return writer?.take(body) ?? .discard

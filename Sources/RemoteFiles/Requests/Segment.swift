@@ -161,7 +161,7 @@ struct Segment: FetchSegment, Sendable {
   /// Records the arrival of bytes up to `newPosition`.
   mutating func advance(to newPosition: Int64, now: ContinuousClock.Instant) {
     if firstByteAt == nil { firstByteAt = now }
-    position = newPosition
+    position = max(position, newPosition)
     recordProgress(to: position, now: now)
     guard isThrottled || awaitsStorage else { return }
     isThrottled = false

@@ -16,8 +16,6 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private var failure: FileError?
   private var retryAfter: Duration?
   private var fetchedByteCount = 0
-  /// How many of them the file's counters have.
-  private var countedByteCount = 0
 
   /// The requested URL: a redirect's target, one from the signer, or the source itself.
   private let asked: RemoteURL
@@ -212,25 +210,14 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func throttled() { writer?.throttled() }
 
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
-    if let writer, !writer.hasRoom(for: body) { return .pause }
+    if let writer, !writer.hasRoom() { return .pause }
     if fetchedByteCount == 0, version.file.mirrors != nil { firstBodyAt = .now }
     fetchedByteCount += body.count
+    version.file.recordFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
-  func turnEnded() {
-    count()
-    writer?.turnEnded()
-  }
-
-  /// Adds the fetched bytes to the counters of the file.
-  private func count() {
-    version.file.recordFetched(fetchedByteCount - countedByteCount)
-    countedByteCount = fetchedByteCount
-  }
-
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    count()
     version.file.recordRequests(metrics)
     version.recordFetched(fetchedByteCount)
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {

@@ -17,8 +17,8 @@ final class SegmentWriter: @unchecked Sendable {
   private let exchange: ExchangeID
   private let storage: StorageQueue
   private let gatherer: BodyGatherer
-  /// What the version advised when the bytes were last reported; nil before the first byte.
-  private var advice: WriterAdvice?
+  /// Whether the last piece was far ahead of the reader.
+  private var isAhead = false
   /// The end of the body according to its head; nil if only its end shows it.
   private let expectedEnd: Int64?
   /// Why bytes could not be stored.
@@ -44,10 +44,9 @@ final class SegmentWriter: @unchecked Sendable {
   }
 
   /// Whether there is room for the next piece; if not, the exchange must pause until there is.
-  func hasRoom(for piece: UnsafeRawBufferPointer) -> Bool {
-    if advice?.isAhead == true, feed.awaitsReader() { return false }
-    // The piece may fill the buffer that the writer has.
-    if gatherer.fits(piece) || storage.hasRoom(for: exchange) { return true }
+  func hasRoom() -> Bool {
+    if isAhead, feed.awaitsReader() { return false }
+    if storage.hasRoom(for: exchange) { return true }
     feed.note(.awaitsStorage)
     return false
   }
@@ -63,8 +62,10 @@ final class SegmentWriter: @unchecked Sendable {
       feed.skipped(to: gatherer.position)
       return .proceed
     }
-    if let advice, gatherer.gatherUnreported(rest, before: advice.end) { return .proceed }
-    guard let advice = report(to: gatherer.position + Int64(rest.count)) else { return .stop }
+    guard let advice = feed.advance(to: gatherer.position + Int64(rest.count)) else {
+      return .stop
+    }
+    isAhead = advice.isAhead
     while !rest.isEmpty, gatherer.position < advice.end {
       if gatherer.gather(&rest, upTo: advice.end) { enqueue() }
     }
@@ -72,22 +73,6 @@ final class SegmentWriter: @unchecked Sendable {
     if error.withLock({ $0 != nil }) { return .stop }
     // The end may have been moved down; bytes beyond it are not wanted from this request.
     return rest.isEmpty ? .proceed : .stop
-  }
-
-  /// Reports the pieces of a turn that were only gathered.
-  func turnEnded() {
-    guard gatherer.hasUnreported else { return }
-    guard let advice = report(to: gatherer.position) else {
-      return version.file.environment.client.cancel(exchange)
-    }
-    if advice.mustFlush || gatherer.position >= advice.end { enqueue() }
-  }
-
-  /// Reports that bytes up to `position` have arrived; nil if they are not wanted.
-  private func report(to position: Int64) -> WriterAdvice? {
-    gatherer.recordReport(to: position)
-    advice = feed.advance(to: position)
-    return advice
   }
 
   /// Hands the gathered bytes over for storage.
