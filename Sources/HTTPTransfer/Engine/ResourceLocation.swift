@@ -151,8 +151,7 @@ package struct ResourceLocation: Sendable {
   /// - Returns: false if the target has just been learned, so that they would lead there again.
   private mutating func leaveTarget(now: ContinuousClock.Instant) -> Bool {
     if target?.takeDisuse() == true {
-      unusedTargetCount = (targetLeftAt.map { now - $0 < Self.unusedTargetMemory } ?? false)
-        ? unusedTargetCount + 1 : 1
+      unusedTargetCount = wasTargetLeft(before: now) ? unusedTargetCount + 1 : 1
       targetLeftAt = now
     }
     guard hasTargetsOfOneUse(now: now) || target?.isNewAndGood(now: now) != true
@@ -163,8 +162,12 @@ package struct ResourceLocation: Sendable {
 
   /// Whether the redirects seem to lead to targets that answer one request each.
   private func hasTargetsOfOneUse(now: ContinuousClock.Instant) -> Bool {
-    unusedTargetCount >= Self.unusedTargetLimit
-      && (targetLeftAt.map { now - $0 < Self.unusedTargetMemory } ?? false)
+    unusedTargetCount >= Self.unusedTargetLimit && wasTargetLeft(before: now)
+  }
+
+  /// Whether a target was left before its use in the last minute.
+  private func wasTargetLeft(before now: ContinuousClock.Instant) -> Bool {
+    targetLeftAt.map { now - $0 < Self.unusedTargetMemory } ?? false
   }
 
   private mutating func countedRenewal() -> Refusal {
