@@ -313,6 +313,8 @@ struct GetCommand: ParsableCommand {
     request.confidentialFields = access.fields(for: entry.source)
     request.mirrors = entry.source.mirrors.map(access.url)
     request.signer = urlCommand
+    // A server must not choose whose progress is destroyed.
+    request.keepsOtherDownloads = entry.nameSource.isOfResponse
     request.name = entry.path
     request.checksum = entry.source.checksum
     request.pieces = entry.source.pieces
