@@ -54,11 +54,7 @@ enum EntryPath {
     out: String, directory: String?, rules: PathRules
   ) throws(Problem) -> String {
     if out.isEmpty { throw .emptyName }
-    if rules == .local {
-      let path = prefixed(out, directory: directory)
-      try checkSize(path)
-      return path
-    }
+    if rules == .local { return prefixed(out, directory: directory) }
     // A directory before an absolute name does not make it relative.
     if out.utf8.first == UInt8(ascii: "/") { throw .absolute }
     let path = prefixed(out, directory: directory)

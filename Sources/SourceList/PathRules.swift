@@ -2,6 +2,7 @@
 package enum PathRules: Sendable {
   /// Paths that a mount can show: relative, without `..`, and not one of the mount's own names.
   case mount
-  /// Any path: we wrote the list for the file system, from paths that the user gave.
+  /// Any path, also several times: we wrote the list for the file system, from paths that the user
+  /// gave. It may be empty, and nothing in it has a limit.
   case local
 }

@@ -47,11 +47,13 @@ struct PendingEntry {
 
   /// Adds a `header=`.
   ///
-  /// - Returns: whether there is room for it.
-  mutating func add(_ field: HeaderField) -> Bool {
+  /// - Returns: whether there is room for it; always unless `isLimited`.
+  mutating func add(_ field: HeaderField, isLimited: Bool) -> Bool {
     headerByteCount += field.name.utf8.count + field.value.utf8.count
-    guard headers.count < SourceList.maximumHeaderCount,
-      headerByteCount <= SourceList.maximumHeaderByteCount
+    guard
+      !isLimited
+        || headers.count < SourceList.maximumHeaderCount
+          && headerByteCount <= SourceList.maximumHeaderByteCount
     else { return false }
     headers.append(field)
     return true

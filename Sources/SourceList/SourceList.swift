@@ -5,7 +5,7 @@
 /// 3, or 4: RFC 5854), recognized by its first character. Paths are unique, and no path is both a
 /// file and a directory. Names that differ only in case are different names.
 package struct SourceList: Sendable, Equatable {
-  /// The files, in the order of the list; at least one.
+  /// The files, in the order of the list; at least one, except with ``PathRules/local``.
   package let entries: [SourceEntry]
 
   /// What was ignored, ascending by line.

@@ -10,6 +10,9 @@ package struct SourceListParser {
   private let listings: ListingRule
   private let naming: NamingRule
 
+  /// Whether we wrote the list: what it holds has passed the limits before, and some may clash.
+  private var isOwn: Bool { rules == .local }
+
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
   /// The paths that are directory listings.
@@ -60,7 +63,7 @@ package struct SourceListParser {
       rest = rest[(newline + 1)...]
     }
     guard !isStopped, !rest.isEmpty, !isDroppingLine else { return }
-    if partialLine.count + rest.count > SourceList.maximumLineByteCount + 1 {
+    if !isOwn, partialLine.count + rest.count > SourceList.maximumLineByteCount + 1 {
       // Keep one byte more than the limit, for the CR of a line of exactly that length.
       isDroppingLine = true
       partialLine = []
@@ -101,7 +104,7 @@ package struct SourceListParser {
       if line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
     }
     if line.last == UInt8(ascii: "\r") { line.removeLast() }
-    guard line.count <= SourceList.maximumLineByteCount else { return failLineTooLong() }
+    guard isOwn || line.count <= SourceList.maximumLineByteCount else { return failLineTooLong() }
     guard let first = line.first else { return }
     let isIndented = first == UInt8(ascii: " ") || first == UInt8(ascii: "\t")
     if isIndented {
@@ -121,7 +124,7 @@ package struct SourceListParser {
       return fail(line: lineNumber, "bytes that are not UTF-8; save the list as UTF-8")
     }
     if isIndented {
-      takeOption(rules == .local ? text[...] : trimmingBlanks(text[...]))
+      takeOption(isOwn ? text[...] : trimmingBlanks(text[...]))
     } else {
       takeURLs(text)
     }
@@ -142,7 +145,7 @@ package struct SourceListParser {
 
   private mutating func takeURLs(_ text: String) {
     flushEntry()
-    guard entries.count < SourceList.maximumEntryCount else {
+    guard isOwn || entries.count < SourceList.maximumEntryCount else {
       fail(line: lineNumber, "more than \(SourceList.maximumEntryCount) files in one list")
       isStopped = true
       return
@@ -155,7 +158,7 @@ package struct SourceListParser {
       do {
         let url = try RemoteURL(candidate)
         if first == nil { first = url } else { mirrors.append(url) }
-        guard mirrors.count < SourceList.maximumURLCount else {
+        guard isOwn || mirrors.count < SourceList.maximumURLCount else {
           context = .skipping
           return fail(
             line: lineNumber, "more than \(SourceList.maximumURLCount) URLs of one file")
@@ -190,7 +193,7 @@ package struct SourceListParser {
     let name = String(trimmingBlanks(text[..<equals]))
     let rest = text[text.utf8.index(after: equals)...]
     // Names may begin or end with a blank if the list was not written by hand.
-    let value = rules == .local ? rest : trimmingBlanks(rest)
+    let value = isOwn ? rest : trimmingBlanks(rest)
     guard SourceOption.isPlausibleName(name) else {
       return fail(
         line: lineNumber,
@@ -212,7 +215,7 @@ package struct SourceListParser {
       }
       if field.isReserved {
         warn("header '\(field.name)' ignored: httpfs sets it itself", about: "h:" + field.name)
-      } else if !entry.add(field) {
+      } else if !entry.add(field, isLimited: !isOwn) {
         return fail(
           line: lineNumber,
           "more than \(SourceList.maximumHeaderCount) header= lines, or"
@@ -247,7 +250,7 @@ package struct SourceListParser {
         )
       }
       entry.rateLimit = rate
-    case .namer where rules == .local: entry.namer = value
+    case .namer where isOwn: entry.namer = value
     case .ignored: warn("option '\(name)' of aria2 has no effect here", about: name)
     case .namer, .unknown: warn("unknown option '\(name)' ignored", about: name)
     }
@@ -266,7 +269,7 @@ package struct SourceListParser {
     var entry = pending.entry(path: path)
     entry.asksForName = pending.asksForName(naming) || pending.awaitsName
     // The server may give another name.
-    if !entry.asksForName, let other = paths.insert(path, line: pending.line) {
+    if !isOwn, !entry.asksForName, let other = paths.insert(path, line: pending.line) {
       let earlier = entries.first { $0.line == other }
       let helpsTree = !tree && earlier?.url.hasOtherTreeName(than: entry.url) == true
       return fail(
@@ -305,7 +308,7 @@ package struct SourceListParser {
               + " \(clash.firstLine); give the file another name with out=")
       }
     }
-    if entries.isEmpty, errors.isEmpty {
+    if !isOwn, entries.isEmpty, errors.isEmpty {
       fail(line: nil, "the list is empty; write one URL a line")
     }
     guard errors.isEmpty else {

@@ -56,6 +56,23 @@ import Testing
     #expect(other.warnings.count == 1)
   }
 
+  @Test func `a session may be empty, have equal names, and exceed the limits of lists`() throws {
+    func session(_ text: String) throws(SourceListError) -> SourceList {
+      try SourceListReader.parse(Array(text.utf8), sourceName: "s", rules: .local)
+    }
+    #expect(try session("# A session\n").entries.isEmpty)
+    let deep = String(repeating: "d/", count: 3000) + "x"
+    let paths = ["a", "a/b", "a", deep]
+    let list = try session(paths.map { "http://h/x\n  out=\($0)\n" }.joined())
+    #expect(list.entries.map(\.path) == paths)
+    let mirrors = (0..<2000).map { "\thttp://h/a-long-path-of-a-mirror-\($0)" }
+    let fields = (0..<200).map { "  header=X-\($0): \(deep)\n" }
+    let comment = "# " + String(repeating: "r", count: SourceList.maximumLineByteCount) + "\n"
+    let one = try session(comment + "http://h/x\(mirrors.joined())\n" + fields.joined())
+    #expect(one.entries.map(\.mirrors.count) == [2000])
+    #expect(one.entries.map(\.headers.count) == [200])
+  }
+
   @Test func `a listing is never asked for a name`() throws {
     let list = try SourceListReader.parse(
       Array("http://h/d/\n".utf8), sourceName: "urls.txt", listings: .unnamed, naming: .byServer)

@@ -14,6 +14,7 @@ final class FileSink: BodySink, @unchecked Sendable {
   private let identity: String
   private let source: String
   private let resumes: Bool
+  private let keepsOtherDownloads: Bool
   private let setsModificationTime: Bool
   private var location: FileLocation?
   private var file: PartialFile?
@@ -42,6 +43,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     setsModificationTime = request.setsModificationTime
     checksum = request.checksum
     pieces = request.pieces
+    keepsOtherDownloads = request.keepsOtherDownloads
     resumes = request.resumes && !request.decodesContent && request.method == .get
     // Decoded bytes and their offsets are not those of the raw body.
     let form =
@@ -101,6 +103,10 @@ final class FileSink: BodySink, @unchecked Sendable {
     case .keep: try location.checkIsFree()
     }
     let file = PartialFile(location: location, identity: identity, source: source)
+    if keepsOtherDownloads, file.isOfAnotherRequest {
+      throw location.exists(
+        "cannot be begun: '\(location.partPath)' is the unfinished download of another URL")
+    }
     self.location = location
     self.file = file
     guard resumes else { return nil }

@@ -72,6 +72,21 @@ final class PartialFile: @unchecked Sendable {
 
   // MARK: Start
 
+  /// Whether a partial file is there whose record says that its bytes are those of another request.
+  ///
+  /// A file that cannot be read, or whose record cannot, is nobody's progress.
+  var isOfAnotherRequest: Bool {
+    let directory = location.directory.rawValue
+    do throws(ErrorNumber) {
+      let data = try SystemCalls.openFile(location.partName, in: directory)
+      guard try SystemCalls.status(data.rawValue).byteCount > 0 else { return false }
+      let record = try SystemCalls.openFile(location.recordName, in: directory)
+      return try Recovery.header(of: record).map { $0.header.key != key } ?? false
+    } catch {
+      return false
+    }
+  }
+
   /// Takes over the bytes of an earlier run.
   ///
   /// It reads and hashes all of them, which may take a while: about 0.2 s per GiB in memory,

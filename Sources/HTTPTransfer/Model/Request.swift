@@ -110,6 +110,10 @@ public struct Request: Sendable {
   /// this off.
   package var isHedged = true
 
+  /// Whether a partial file of another request stays and fails the transfer, with
+  /// ``TransferError/Code/destinationExists``; for a name that a server has chosen.
+  package var keepsOtherDownloads = false
+
   /// A limit on the body's bytes per second, over all connections; nil for the client's own limit
   /// alone.
   ///

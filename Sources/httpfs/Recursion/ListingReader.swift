@@ -36,7 +36,9 @@ struct ListingReader {
       try read(level, into: &walk, timeLimit: timeLimit.left)
     }
     if !options.quiet { report(walk) }
-    return try walk.entries()
+    let merge = try walk.entries()
+    if !options.quiet { merge.printWarning() }
+    return merge.entries
   }
 
   private func read(

@@ -29,8 +29,8 @@ struct ListingWalk {
   private let named: [SessionEntry]
   private var found: [SessionEntry] = []
   private var level: [Directory] = []
-  /// The URLs of ``named``, and of directories, also those to which redirects have led: none is
-  /// fetched twice.
+  /// The URLs of ``named`` that the command names, and of directories, also those to which
+  /// redirects have led: none is fetched twice.
   private var known: Set<RemoteURL>
   private var entryCount = 0
   private var byteCount = 0
@@ -42,17 +42,18 @@ struct ListingWalk {
   init(_ entries: [SessionEntry], filter: ListingFilter) {
     self.filter = filter
     named = entries.filter { !$0.source.isListing }
-    known = Set(named.map(\.source.url))
+    // A file that only the session has brought takes what a listing says about it now.
+    known = Set(named.filter { !$0.isOfSession || $0.isContinued }.map(\.source.url))
     for entry in entries where entry.source.isListing && known.insert(entry.source.url).inserted {
       level.append(Directory(entry: entry, path: "", depth: 0, above: []))
     }
   }
 
-  /// The entries of the walk: the named ones, then the files of listings in the order of their
-  /// paths and URLs, with the directories that could not be read.
+  /// The entries of the walk: those of the session, the other named ones, then the files of
+  /// listings in the order of their paths and URLs, with the directories that could not be read.
   ///
   /// - Throws: the exit code of a signal: a million paths take seconds.
-  func entries() throws -> [SessionEntry] {
+  func entries() throws -> SessionMerge {
     var comparisonCount = 0
     let sorted = try found.map { (PathKey($0.path), $0) }.sorted {
       comparisonCount += 1
@@ -61,7 +62,8 @@ struct ListingWalk {
       // Listings arrive in any order, but which of two files fails must not change.
       return $0.1.source.url.text < $1.1.source.url.text
     }
-    return named + sorted.map(\.1)
+    return SessionMerge(
+      named.filter(\.isStored), with: named.filter { !$0.isStored } + sorted.map(\.1))
   }
 
   /// Whether listings have brought nothing to download.

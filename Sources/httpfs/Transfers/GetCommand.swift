@@ -282,6 +282,27 @@ struct GetCommand: ParsableCommand {
     }
   }
 
+  /// The entries of the command with the places of `--output`.
+  private func placed(_ entries: [SessionEntry]) -> [SessionEntry] {
+    let file = isOutputFile ? output : nil
+    return entries.map { entry in
+      var entry = entry
+      if let file { entry.place(at: file) } else { entry.place(in: output ?? ".") }
+      return entry
+    }
+  }
+
+  /// The entries with their checksums, and with the failures of those that have no place.
+  private func planned(
+    _ entries: [SessionEntry], _ session: SessionFile?
+  ) throws -> [SessionEntry] {
+    var plan = try DownloadPlan(entries, tree: tree)
+    if let checksumFile { try plan.addChecksums(of: checksumFile) }
+    try plan.failDuplicates()
+    if let session { try plan.failObstacles(of: session) }
+    return plan.entries
+  }
+
   /// Whether `--output` names the one file, not a directory.
   var isOutputFile: Bool {
     guard let output, isOneFile else { return false }
@@ -313,6 +334,8 @@ struct GetCommand: ParsableCommand {
     request.confidentialFields = access.fields(for: entry.source)
     request.mirrors = entry.source.mirrors.map(access.url)
     request.signer = urlCommand
+    // A server must not choose whose progress is destroyed.
+    request.keepsOtherDownloads = entry.nameSource.isOfResponse
     request.name = entry.path
     request.checksum = entry.source.checksum
     request.pieces = entry.source.pieces

@@ -77,10 +77,10 @@ struct JobFailure: Error, Sendable {
     return failure
   }
 
-  /// The failure in a command with a session, which says if that does not keep the file.
-  var withSession: JobFailure {
+  /// The failure in a command with a session that does not keep the file.
+  var outsideSession: JobFailure {
     var failure = self
-    if !canResume { failure.reason += "; the session does not keep it" }
+    failure.reason += "; the session does not keep it"
     return failure
   }
 }

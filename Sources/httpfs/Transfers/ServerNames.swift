@@ -46,7 +46,9 @@ struct ServerNames {
   /// Without a usable answer, an entry keeps the name of its URL, or fails if that has none. If a
   /// signal or the time limit of the command ends the run, an exit code is thrown.
   func named(_ entries: [SessionEntry], timeLimit: TimeLimit) throws -> [SessionEntry] {
-    let asked = entries.indices.filter { entries[$0].asksForName }
+    let asked = entries.indices.filter {
+      entries[$0].asksForName && entries[$0].failure == nil
+    }
     guard !asked.isEmpty else { return entries }
     var entries = entries
     let jobs = try asked.enumerated().map { count, index in

@@ -14,6 +14,12 @@ struct SessionEntry: Sendable {
   private(set) var name: String
   /// Whether it has its place in the session, which does not hold only the directory that lists it.
   private(set) var isOfSession = false
+  /// Whether the session has brought it, with its place or without.
+  private(set) var isStored = false
+  /// Whether it is stored, and the command names it again.
+  private(set) var isContinued = false
+  /// Whether no session may keep it, whatever it fails of.
+  private var isExcluded = false
   /// Where the name comes from.
   private(set) var nameSource = NameSource.user
   /// Why the question for its name has failed; nil if it has not.
@@ -22,7 +28,7 @@ struct SessionEntry: Sendable {
   private(set) var failure: JobFailure?
 
   /// Whether a session keeps it.
-  fileprivate var canResume: Bool { failure?.canResume ?? !isNameless }
+  fileprivate var canResume: Bool { !isExcluded && (failure?.canResume ?? !isNameless) }
 
   /// A file without a destination yet.
   init(_ source: SourceEntry) {
@@ -34,6 +40,7 @@ struct SessionEntry: Sendable {
   fileprivate init(stored source: SourceEntry) {
     self.init(source)
     if source.isNamedByServer { nameSource = .earlierResponse }
+    isStored = true
     isOfSession = !source.asksForName
     if name.hasFinalSlash {
       self.source.url = source.url.listing ?? source.url
@@ -56,6 +63,8 @@ struct SessionEntry: Sendable {
   func child(_ name: String, url: RemoteURL, isListing: Bool) -> SessionEntry {
     var child = self
     child.isOfSession = false
+    child.isStored = false
+    child.isContinued = false
     child.name = self.name.isEmpty ? name : "\(self.name)/\(name)"
     child.source.path = child.name
     child.source.url = url
@@ -77,7 +86,7 @@ struct SessionEntry: Sendable {
   var isNameless: Bool { asksForName && (name.isEmpty || name.hasFinalSlash) }
 
   /// Whether the next run of its session asks its server again.
-  fileprivate var awaitsName: Bool { failure != nil && questionFailure != nil }
+  fileprivate var awaitsName: Bool { isNameless || failure != nil && questionFailure != nil }
 
   /// Replaces the last name of the path by the one that the server has given, if it has.
   ///
@@ -96,9 +105,9 @@ struct SessionEntry: Sendable {
     if isNameless { fail(.isNameless) }
   }
 
-  /// Keeps the name of its URL, without a question, if that has one.
+  /// Keeps the name of its URL, without a question; a file of a session fails if that has none.
   mutating func keepNameOfURL() {
-    if !isNameless { source.asksForName = false }
+    if isNameless { fail(.isNameless.keptBySession) } else { source.asksForName = false }
   }
 
   /// Makes it fail without a request.
@@ -109,21 +118,28 @@ struct SessionEntry: Sendable {
     self.failure = questionFailure.map(failure.after) ?? failure
   }
 
+  /// Keeps it out of sessions, also if it is one whose server can be asked again.
+  mutating func excludeFromSession() { isExcluded = true }
+
   /// Says if the session does not keep it.
-  mutating func noteSession() { failure = failure?.withSession }
+  mutating func noteSession() {
+    if !canResume { failure = failure?.outsideSession }
+  }
 
   /// Takes everything that a command says about the same file, except its place and the source of
-  /// its name.
+  /// its name; a file that has no name yet takes one of the user.
   ///
   /// Its checks stay if the command names none: none is lost without a word.
-  fileprivate mutating func update(from new: SessionEntry) {
+  mutating func update(from new: SessionEntry) {
     let old = source
-    if isOfSession {
+    if keepsPlace(before: new) {
       source = new.source
-      source.asksForName = false
+      source.asksForName = !isOfSession
     } else {
       self = new
     }
+    isStored = true
+    isContinued = true
     guard new.source.checksum == nil, new.source.length == nil, new.source.pieces == nil else {
       return
     }
@@ -158,12 +174,18 @@ struct SessionEntry: Sendable {
   /// Equal for all paths of one file.
   var place: PathKey { PathKey(AbsolutePath.of(path)) }
 
-  /// Whether it has the place that a command gives the same file, whose name may still be unknown.
-  fileprivate func isPlaced(as new: SessionEntry) -> Bool {
-    new.asksForName ? directoryPlace == new.directoryPlace : place == new.place
+  /// Whether a command does not change its place, which is only a directory if it has no name yet.
+  private func keepsPlace(before new: SessionEntry) -> Bool { isOfSession || new.asksForName }
+
+  /// Whether it keeps another place than the one that a command gives the same file, whose name may
+  /// still be unknown.
+  func keepsOtherPlace(than new: SessionEntry) -> Bool {
+    keepsPlace(before: new)
+      && (new.asksForName ? directoryPlace != new.directoryPlace : place != new.place)
   }
 
-  private var directoryPlace: PathKey {
+  /// Equal for all paths of the directory of one file.
+  var directoryPlace: PathKey {
     let path = path
     let end = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) }
     return PathKey(AbsolutePath.of(String(path[..<(end ?? path.startIndex)])))
@@ -185,19 +207,6 @@ struct SessionEntry: Sendable {
     for byte in path.utf8 where byte != slash || bytes.last != slash { bytes.append(byte) }
     return String(decoding: bytes, as: UTF8.self)
   }
-
-  /// Equal for two entries whose URLs differ only in their signatures.
-  fileprivate var object: [PathKey] {
-    [
-      PathKey(source.url.userInfo ?? ""), PathKey(source.url.withoutSignature),
-      PathKey(source.isListing ? "/" : ""),
-    ]
-  }
-
-  /// How to find the entry of a session for one of a command: the first that fits is taken.
-  fileprivate static let keys: [@Sendable (SessionEntry) -> [PathKey]] = [
-    { $0.object + [$0.place] }, { $0.object + [PathKey($0.source.url.text)] }, { $0.object },
-  ]
 }
 
 /// The unfinished files of `httpfs get --session`, in the format of a list.
@@ -245,29 +254,24 @@ struct SessionFile {
       throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
     }
     if warns { printWarnings(of: list) }
-    var stored = list.entries.map { SessionEntry(stored: $0) }
-    var (open, rest) = (Array(stored.indices), entries)
-    var moves: [(from: String, to: String)] = []
-    for key in SessionEntry.keys where !open.isEmpty && !rest.isEmpty {
-      // An entry of the session is that of one of the command.
-      var waiting = Dictionary(grouping: open.reversed()) { key(stored[$0]) }
-      rest = rest.filter { entry in
-        guard let index = waiting[key(entry)]?.popLast() else { return true }
-        if stored[index].isOfSession, !stored[index].isPlaced(as: entry) {
-          moves.append((stored[index].path, entry.path))
-        }
-        stored[index].update(from: entry)
-        return false
-      }
-      open = waiting.values.joined().sorted()
+    // A killed process of an earlier version may have left the heading alone.
+    guard !list.entries.isEmpty || !entries.isEmpty else {
+      throw CommandFailure("the session '\(path)' has no downloads; name URLs or a list")
     }
-    if warns, let move = moves.first {
-      printToStandardError(
-        escapingControls(
-          "httpfs: warning: '\(move.from)' keeps its place in the session, not '\(move.to)'"
-            + (moves.count > 1 ? " (and \(moves.count - 1) more)" : "")))
-    }
-    return stored + rest
+    let merge = SessionMerge(list.entries.map { SessionEntry(stored: $0) }, with: entries)
+    if warns { merge.printWarning() }
+    return merge.entries
+  }
+
+  /// The maximum number of bytes of a reason: the mirrors of a file can have a thousand.
+  private static let maximumReasonByteCount = 1 << 10
+
+  /// The comment on the state of a file.
+  private static func comment(_ state: String, _ reason: String?) -> String {
+    guard let reason else { return "# \(state)" }
+    let isLong = reason.utf8.count > maximumReasonByteCount
+    let start = String(decoding: reason.utf8.prefix(maximumReasonByteCount), as: UTF8.self)
+    return "# \(state): \(isLong ? start + "…" : reason)"
   }
 
   /// The text of a session.
@@ -277,7 +281,7 @@ struct SessionFile {
   static func text(of items: [(entry: SessionEntry, state: String, reason: String?)]) -> String {
     var text = "\(heading); go on with: httpfs get --session FILE\n"
     for item in items {
-      text += "\n# \(item.state)" + (item.reason.map { ": \($0)" } ?? "") + "\n"
+      text += "\n\(comment(item.state, item.reason))\n"
       text +=
         ([item.entry.source.url] + item.entry.source.mirrors).map(\.text)
         .joined(separator: "\t") + "\n"
@@ -314,20 +318,22 @@ final class SessionKeeper {
   init(_ file: SessionFile, _ entries: [SessionEntry]) throws(CommandFailure) {
     self.file = file
     self.entries = entries
+    let items = entries.filter(\.canResume)
     let state = TransferProgress.State.queued.rawValue
-    try write(entries.filter(\.canResume).map { (entry: $0, state: state, reason: nil) })
+    if !items.isEmpty { try write(items.map { (entry: $0, state: state, reason: nil) }) }
   }
 
   /// How many bytes a second are written on average.
   private static let bytesPerSecond = 512 << 10
 
-  /// Writes the file if something has changed, a long file less often; at the end, removes it if
-  /// nothing is left.
+  /// Writes the file if something has changed, a long file less often; removes it if nothing is
+  /// left.
   func keep(_ board: TransferBoard, isEnd: Bool) {
     do throws(CommandFailure) {
       if isEnd || board.changeCount != lastChangeCount && .now >= nextWrite {
         let items = Self.items(entries, board)
-        if isEnd, items.isEmpty { try file.store.remove() } else { try write(items) }
+        // A file that has ended does not come back.
+        if items.isEmpty { try file.store.remove() } else { try write(items) }
         lastChangeCount = board.changeCount
       }
       // The file is up to date again.

@@ -29,7 +29,7 @@ struct ListOracle {
       if index == 0, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
       if line.last == 0x0D { line.removeLast() }
       let text = line.drop { $0 == 0x20 || $0 == 0x09 }
-      let isTooLong = line.count > SourceList.maximumLineByteCount
+      let isTooLong = rules == .mount && line.count > SourceList.maximumLineByteCount
       if !isTooLong, text.isEmpty || text.first == UInt8(ascii: "#") { continue }
       if text.count == line.count { urlLines.append(index + 1) }
       let hasControl = text.contains { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }
@@ -60,7 +60,7 @@ struct ListOracle {
 
   /// The rule that an accepted list violates; nil if there is none.
   func rule(brokenBy list: SourceList) -> String? {
-    if list.entries.isEmpty { return "a list without entries" }
+    if rules == .mount, list.entries.isEmpty { return "a list without entries" }
     if !isCompressed {
       if let firstBadLine { return "line \(firstBadLine) must be refused" }
       if list.entries.map(\.line) != urlLines {
@@ -73,6 +73,7 @@ struct ListOracle {
       }
       if let rule = Self.rule(brokenBy: entry) { return "\(rule) in line \(entry.line)" }
     }
+    guard rules == .mount else { return nil }
     return Self.clash(list.entries.map(\.path)).map { "\($0.debugDescription) is there twice" }
   }
 

@@ -189,6 +189,87 @@ extension RealMounts {
       }
     }
 
+    @Test func `a header field that selects the bytes is part of what a file of a session is`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = urls(origin)[0].replacing("a.bin", with: "get.php")
+      func fetch(_ keys: [String]) throws -> CommandResult {
+        let text = keys.map { "\(url)\n  header=X-Key: \($0)\n" }.joined()
+        return try work.get("--session", "todo", "-i", work.sandbox.write(text, to: "list"))
+      }
+      func rules(_ refused: [String]) throws {
+        try origin.clearControl()
+        // Each key has a file of its own name and length.
+        for (key, length) in [("one", 1000), ("two", 2000)] {
+          let head =
+            "HTTP/1.1 200 OK\r\nContent-Disposition: attachment; filename=\(key).bin\r\n"
+            + "ETag: \"\(key)\"\r\nContent-Length: \(length)\r\n\r\n"
+          try origin.post([
+            "match": ["path": "*", "fields": ["X-Key": key]], "name": key,
+            "actions": [["text": head + String(repeating: "x", count: length)]],
+          ])
+        }
+        for key in refused {
+          let refusal = "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"
+          try origin.post([
+            "match": ["path": "*", "fields": ["X-Key": key], "requests": ["from": 2]],
+            "name": "no \(key)", "actions": [["text": refusal]],
+          ])
+        }
+      }
+      func expectFiles() {
+        #expect(work.names == ["one.bin", "two.bin"])
+        #expect(FileStatus.byteCount(of: work.path("one.bin")) == 1000)
+        #expect(FileStatus.byteCount(of: work.path("two.bin")) == 2000)
+      }
+      // The first is complete; the same command then finds the second in the session.
+      try rules(["two"])
+      #expect(try fetch(["one", "two"]).ending == .exited(24))
+      #expect(work.names == ["one.bin", "todo"])
+      try rules([])
+      let second = try fetch(["one", "two"])
+      #expect(second.succeeded, "\(second.error)")
+      expectFiles()
+      // Both are in the session, and the command names them in another order.
+      for name in work.names { try FileManager.default.removeItem(atPath: work.path(name)) }
+      try rules(["one", "two"])
+      #expect(try fetch(["one", "two"]).ending == .exited(24))
+      #expect(work.names == ["todo"])
+      try rules([])
+      let third = try fetch(["two", "one"])
+      #expect(third.succeeded, "\(third.error)")
+      expectFiles()
+    }
+
+    @Test func `files of one object are told apart by their directories`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = urls(origin)[0].replacing("a.bin", with: "get.php")
+      let signed = "\(url)&X-Amz-Credential=c&X-Amz-Date=20260101T000000Z&X-Amz-Signature="
+      try origin.control("*", ["status": "403"])
+      let list = try work.sandbox.write(
+        "\(signed)1\n  out=b/x.bin\n\(signed)2\n  out=a/x.bin\n", to: "list")
+      #expect(try work.get("--session", "todo", "-i", list).ending == .exited(24))
+      let text = "\(signed)3\n  out=x.bin\n\(signed)4\n  out=c/x.bin\n"
+      let other = try work.sandbox.write(text, to: "other")
+      #expect(
+        try work.get("--session", "todo", "-o", "a/", "-i", other).ending == .exited(24))
+      let session = try work.text("todo")
+      for place in ["=1\n  out=.//b/x", "=3\n  out=.//a/x", "=4\n  out=a//c/x"] {
+        #expect(session.contains(place), "\(session)")
+      }
+      #expect(session.split(separator: "\n").count { $0.hasPrefix("http") } == 3)
+      // Of what is not provably one file, nothing is replaced.
+      let changed = try work.sandbox.write(
+        text.replacing("\n  out", with: "\n  header=X-Key: k\n  out"), to: "other")
+      let refused = try work.get("--session", "todo", "-o", "a/", "-i", changed)
+      #expect(refused.ending == .exited(1))
+      #expect(refused.error.contains("one of them in the session"), "\(refused.error)")
+      #expect(try work.text("todo") == session)
+    }
+
     @Test func `each of several files of one object has its own signature in a session`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
@@ -222,6 +303,65 @@ extension RealMounts {
       let result = try work.get("--session", "todo", "--overwrite", "-o", "o/", second)
       #expect(result.ending == .exited(1), "\(result.error)")
       #expect(result.error.contains("two files of the name 'o/a.bin'"), "\(result.error)")
+    }
+
+    @Test func `a session without downloads is like none`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      // As an earlier version left it when it was killed at its end.
+      try work.sandbox.write("# A session of httpfs get; go on\n", to: "work/todo")
+      let alone = try work.get("--session", "todo")
+      #expect(alone.ending == .exited(1))
+      #expect(alone.error.contains("'todo' has no downloads; name URLs"), "\(alone.error)")
+      let result = try work.get("--session", "todo", urls(origin)[0])
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == ["a.bin"])
+    }
+
+    @Test func `a session can be read that has a file and a directory of one name`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let urls = urls(origin)
+      try work.sandbox.write(
+        "# A session of httpfs get\n\(urls[0])\n  out=x\n\(urls[1])\n  out=x//b.bin\n"
+          + "\(urls[2])\n  out=c\n\(urls[2])\n  out=./c\n", to: "work/todo")
+      // One of them fails, and only that stays.
+      let result = try work.get("--session", "todo", "-j", "1")
+      #expect(!result.succeeded && result.error.contains("2 failed"), "\(result.error)")
+      #expect(try work.sha256("x") == Digest.ofContent(seed: 0, byteCount: Self.length))
+      let session = try work.text("todo")
+      #expect(session.contains("out=x//b.bin") && !session.contains("out=x\n"), "\(session)")
+      #expect(session.contains("out=./c\n") && !session.contains("out=c\n"), "\(session)")
+    }
+
+    @Test func `a session holds all that lists can say, and reasons of any length`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let fields = (0..<100).map { "  header=X-\($0): v\n" }.joined()
+      let mirrors = (0..<700).map { "\t" + origin.url("\($0)", length: Self.length, seed: 1) }
+      let directories = String(repeating: "d/", count: 125)
+      let list = try work.sandbox.write(
+        """
+        \(urls(origin)[0])
+        \(fields)  user-agent=x
+          referer=*
+        \(urls(origin)[1])\(mirrors.joined())
+        \(urls(origin)[2])
+          out=\(directories)c.bin
+
+        """, to: "list")
+      let first = try work.get("--session", "todo", "-o", "a/b/c/d/e/", "-i", list)
+      #expect(first.ending == .exited(24), "\(first.error)")
+      let session = try work.text("todo")
+      #expect(
+        session.split(separator: "\n").filter { $0.hasPrefix("#") }.allSatisfy {
+          $0.utf8.count < 1100
+        })
+      try origin.clearControl()
+      let second = try work.get("--session", "todo")
+      #expect(second.succeeded, "\(second.error)")
+      #expect(work.names == ["a"])
     }
 
     @Test func `a session that does not exist is said to, and none is made`() throws {

@@ -34,6 +34,55 @@ extension RealMounts.GetNaming {
     #expect(FileStatus.byteCount(of: work.path("o/d/2.bin")) == 10)
   }
 
+  @Test func `what --checksum-file could not look up does not wait in a session unverified`() throws
+  {
+    let work = try TransferWorkspace()
+    let origin = try OriginServer()
+    try origin.control("*", ["status": "503"])
+    let sums = try work.sandbox.write("\(Self.digest)  b.bin\n", to: "sums")
+    let urls = [url(origin), origin.url("", length: 10, seed: 1), origin.origin + "/list/"]
+    for (options, url) in zip([[], [], ["-r"]], urls) {
+      let result = try work.run(
+        ["get", "--retries", "0", "--session", "s", "--checksum-file", sums] + options + [url])
+      #expect(result.ending.isTransferFailure, "\(result.error)")
+      #expect(result.error.contains("HTTP "), "\(result.error)")
+      #expect(result.error.contains("the session does not keep it"), "\(result.error)")
+      #expect(work.names.isEmpty, "\(url)")
+    }
+  }
+
+  @Test func `a session cannot hold the directory of a file whose server does not answer`() throws {
+    let work = try TransferWorkspace()
+    let origin = try OriginServer()
+    try origin.control("*", ["status": "503"])
+    for name in ["", "get.php"] {
+      let result = try work.get(
+        "--retries", "0", "--session", "s", "-o", "x\n  header=X-Key: injected/",
+        origin.url(name, length: 10, seed: 1))
+      #expect(result.error.contains("a session cannot hold the name"), "\(result.error)")
+      #expect(work.names.isEmpty)
+    }
+  }
+
+  @Test func `a file without a name keeps its directory in a session`() throws {
+    let work = try TransferWorkspace()
+    let origin = try OriginServer()
+    let nameless = origin.url("", length: 10, seed: 1)
+    try origin.control("*", ["status": "503"])
+    let first = try work.get("--retries", "0", "--session", "s", "-o", "d/", nameless)
+    #expect(first.ending == .exited(22), "\(first.error)")
+    try origin.clearLog()
+    let none = try work.get("--session", "s", "--no-content-disposition")
+    #expect(none.ending == .exited(1), "\(none.error)")
+    #expect(try origin.requests().isEmpty)
+    try origin.clearControl()
+    try disposition("attachment; filename=b.bin", at: origin)
+    let second = try work.get("--session", "s", nameless)
+    #expect(second.succeeded, "\(second.error)")
+    #expect(second.error.contains("keeps its place in the session"), "\(second.error)")
+    #expect(FileStatus.byteCount(of: work.path("d/b.bin")) == 10)
+  }
+
   @Test func `a question waits as long as a busy server asks for`() throws {
     let work = try TransferWorkspace()
     let origin = try OriginServer()

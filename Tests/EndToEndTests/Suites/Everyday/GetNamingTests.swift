@@ -151,6 +151,28 @@ extension RealMounts {
       #expect(try work.sha256("b.bin") == Digest.ofContent(seed: 5, byteCount: length))
     }
 
+    @Test func `a server's name leaves the unfinished download of another URL alone`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let length: Int64 = 10 << 20
+      let slow = origin.url("b.bin", length: length, seed: 5, query: "rate=1m")
+      let process = try work.start("get", "-x", "1", slow)
+      #expect(work.waitForPart(of: "b.bin"))
+      pause(for: .seconds(1))
+      process.signal(SIGINT)
+      #expect(process.wait(within: .seconds(10)) == .exited(130))
+      try disposition("attachment; filename=b.bin", of: "/data/get.php", at: origin)
+      for option in ["--overwrite", "--no-resume"] {
+        let result = try work.get(option, url(origin))
+        #expect(result.ending == .exited(73), "\(result.error)")
+        #expect(result.error.contains("unfinished download of another URL"), "\(result.error)")
+      }
+      try origin.control("*/b.bin", ["rate": "100m"])
+      let second = try work.get(slow)
+      #expect(second.succeeded && second.error.contains("resum"), "\(second.error)")
+      #expect(try work.sha256("b.bin") == Digest.ofContent(seed: 5, byteCount: length))
+    }
+
     @Test func `a session keeps the name`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()

@@ -215,6 +215,18 @@ extension RealMounts {
       #expect(try !found(work, below: "out").contains("deep/er/b.txt"))
     }
 
+    @Test func `the files of a directory in a session take the header fields of its line`() throws {
+      let (work, _, nginx) = try makeServer(
+        "location ~ iso$ { if ($http_x_key != new) { return 403; } }")
+      for (key, code) in [("old", CInt(24)), ("new", 0)] {
+        let list = try work.sandbox.write(
+          "\(nginx.url("deep/"))\n  header=X-Key: \(key)\n", to: "list")
+        let result = try work.get("-r", "--session", "todo", "-i", list)
+        #expect(result.ending == .exited(code), "\(result.error)")
+      }
+      #expect(work.names == ["deep"])
+    }
+
     @Test func `a listing that leads up, to another server or to no listing fails alone`() throws {
       let other = try ListingServer(
         .nginx, root: try makeTree(in: Sandbox()), in: Sandbox())

@@ -6,23 +6,29 @@ import SourceList
 import TextFormat
 
 /// Where files go, and which of them fail because they cannot go there.
-extension GetCommand {
-  /// The entries with their checksums, and with the failures of those that have no place.
-  func planned(_ entries: [SessionEntry], _ session: SessionFile?) throws -> [SessionEntry] {
+struct DownloadPlan {
+  private(set) var entries: [SessionEntry]
+  /// Whether names are whole paths of URLs already.
+  private let tree: Bool
+
+  /// - Throws: the exit code of a signal.
+  init(_ entries: [SessionEntry], tree: Bool) throws {
     try TransferRun.endIfSignalled()
-    var entries = entries
-    if let checksumFile { try addChecksums(of: checksumFile, to: &entries) }
-    try failDuplicates(in: &entries)
-    guard let session else { return entries }
+    self.entries = entries
+    self.tree = tree
+  }
+
+  /// Lets files fail that a session cannot hold; those of the user end the command.
+  mutating func failObstacles(of session: SessionFile) throws {
     let own = AbsolutePath.of(session.store.path)
-    for index in entries.indices where !entries[index].isNameless {
+    for index in entries.indices {
       try TransferRun.endIfSignalled(at: index)
       guard let obstacle = obstacle(to: entries[index].path, in: session, own) else { continue }
       guard entries[index].isNamedByOthers else { throw CommandFailure(obstacle) }
+      entries[index].excludeFromSession()
       entries[index].fail(JobFailure(.destinationExists, obstacle, canResume: false))
     }
     for index in entries.indices { entries[index].noteSession() }
-    return entries
   }
 
   /// Why a session, which has the absolute path `own`, cannot hold a file; nil if it can.
@@ -44,14 +50,16 @@ extension GetCommand {
   /// keep the checksum that it has there.
   ///
   /// - Throws: ``CommandFailure`` with a line for each entry that has none, whatever servers say.
-  private func addChecksums(
-    of path: String, to entries: inout [SessionEntry]
-  ) throws(CommandFailure) {
+  mutating func addChecksums(of path: String) throws(CommandFailure) {
     let file = try ChecksumFile(path: path)
     var missing: [String] = []
-    for index in entries.indices
-    where !entries[index].source.isListing && !entries[index].isNameless {
+    for index in entries.indices {
       let entry = entries[index]
+      guard !entry.source.isListing, !entry.isNameless else {
+        // It has failed. A later run would know no line for it, or for its files.
+        entries[index].excludeFromSession()
+        continue
+      }
       if let checksum = file.checksum(of: entry.source.path) ?? file.checksum(of: entry.name) {
         entries[index].source.checksum = checksum
         continue
@@ -61,6 +69,7 @@ extension GetCommand {
         "'\(escapingControls(entry.name))' has no line in '\(escapingControls(path))'"
       if entry.asksForName {
         // A later run could take it for a file that needs no line.
+        entries[index].excludeFromSession()
         entries[index].fail(JobFailure(.invalidRequest, message, canResume: false))
       } else {
         missing.append(message)
@@ -69,18 +78,8 @@ extension GetCommand {
     if !missing.isEmpty { throw CommandFailure(messages: missing) }
   }
 
-  /// The entries of the command with the places of `--output`.
-  func placed(_ entries: [SessionEntry]) -> [SessionEntry] {
-    let file = isOutputFile ? output : nil
-    return entries.map { entry in
-      var entry = entry
-      if let file { entry.place(at: file) } else { entry.place(in: output ?? ".") }
-      return entry
-    }
-  }
-
   /// Lets files fail whose paths other files have; those of the user end the command.
-  private func failDuplicates(in entries: inout [SessionEntry]) throws {
+  mutating func failDuplicates() throws {
     var seen: [PathKey: Int] = [:]
     let directories = Self.directories(of: entries)
     for (count, index) in Self.orderOfNames(entries).enumerated() {
@@ -89,12 +88,8 @@ extension GetCommand {
       let place = entry.place
       let failure: JobFailure
       if let other = seen[place] {
-        guard entry.isNamedByOthers else {
-          let helpsTree =
-            !tree && entries[other].source.url.hasOtherTreeName(than: entry.source.url)
-          throw CommandFailure(
-            "two files of the name '\(entry.path)'; " + (helpsTree ? "use --tree, or " : "")
-              + "give one another name in a list, with an indented line out=NAME below its URL")
+        guard entry.isNamedByOthers || entry.isOfSession else {
+          throw CommandFailure(clash(of: entry, with: entries[other]))
         }
         failure = .isDuplicate
       } else if entry.nameSource.isOfResponse, directories.contains(place) {
@@ -107,6 +102,17 @@ extension GetCommand {
       }
       entries[index].fail(entry.isOfSession ? failure.keptBySession : failure)
     }
+  }
+
+  private func clash(of entry: SessionEntry, with other: SessionEntry) -> String {
+    let start = "two files of the name '\(entry.path)'"
+    if other.isOfSession {
+      return "\(start), one of them in the session, and not certainly the same file: choose another"
+        + " name with -o or out=, or let the session finish first"
+    }
+    let helpsTree = !tree && other.source.url.hasOtherTreeName(than: entry.source.url)
+    return "\(start); " + (helpsTree ? "use --tree, or " : "")
+      + "give one another name in a list, with an indented line out=NAME below its URL"
   }
 
   /// The entries that have names, in the order in which they take them.
