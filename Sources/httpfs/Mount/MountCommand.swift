@@ -293,11 +293,18 @@ struct MountCommand: ParsableCommand {
     let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
     let reload = ListReload(sources: self.sources, tree: self.tree, access: access)
     // SIGHUP and the command `refresh` of .control.
-    fileSystem.onReload { [weak fileSystem] in
-      guard let fileSystem else { return }
+    fileSystem.onReload(hasList: reload.hasList) { [weak fileSystem] in
+      guard let fileSystem else { return nil }
       serviceManager.notify(.reloading)
-      let outcome = reload.perform(on: fileSystem, logger: logger)
+      var outcome = "list not reloaded, it has errors (see the log); old list"
+      var refusal: String?
+      do throws(ListReload.Refusal) {
+        outcome = try reload.perform(on: fileSystem, logger: logger)
+      } catch {
+        refusal = error.reason
+      }
       serviceManager.notify(.ready(status: "\(outcome) at \(directory)"))
+      return refusal
     }
     if DaemonProcess.isDaemon { chdir("/") }
     // Do not use exit(3): other threads may still run while libraries clean up. Logs and standard
