@@ -1,3 +1,5 @@
+import ArgumentParser
+
 /// A message about a command line that cannot be parsed: the parser's, in the style of all other
 /// messages, with the word of httpfs for a word of other programs.
 struct UsageMessage: CustomStringConvertible {
@@ -40,6 +42,16 @@ struct UsageMessage: CustomStringConvertible {
     lines[0] =
       "httpfs: " + (Self.advised(message, isCommand: isCommand, commands: commands) ?? message)
     description = lines.joined(separator: "\n")
+  }
+
+  /// The parser's text about `error`, with the usage of `command` if that found the error when it
+  /// ran: the parser itself would show the usage of httpfs.
+  static func text(of error: any Error, from command: (any ParsableCommand.Type)?) -> String {
+    guard error is ValidationError, let command, let name = command.configuration.commandName
+    else { return HTTPFS.fullMessage(for: error) }
+    return command.fullMessage(for: error)
+      .replacing("Usage: \(name)", with: "Usage: httpfs \(name)")
+      .replacing("See '\(name)", with: "See 'httpfs \(name)")
   }
 
   /// The message with a better suggestion than the parser's; nil if there is none.

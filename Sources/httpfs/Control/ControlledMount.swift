@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import LinuxSystem
 import MountControl
@@ -86,14 +87,36 @@ struct ControlledMount {
     } catch {
       throw CommandFailure("cannot read '\(path)': \(error)")
     }
+  }
+
+  /// Looks up the files of these names without wildcards: files of listings can be named only then.
+  ///
+  /// - Returns: whether any exists.
+  private func lookUp(_ names: [String]) -> Bool {
+    var isFound = false
+    for name in names where !NamePattern(name).hasWildcards {
+      var attributes = stat()
+      if lstat("\(mount.mountpoint)/\(name)", &attributes) == 0 { isFound = true }
+    }
+    return isFound
+  }
+
+  private func check(_ names: [String], _ verb: FileVerb?) throws(CommandFailure) {
+    var files = try status().files
+    if lookUp(names.filter { name in !files.contains { $0.name == name } }) {
+      files = try status().files
+    }
     var messages: [String] = []
     for name in names {
       let pattern = NamePattern(name)
       let matching = files.filter { pattern.matches($0.name) }
       if matching.isEmpty {
+        let advice =
+          pattern.hasWildcards
+          ? ", of listings those that were looked up: run 'find \(shown)' first" : ""
         messages.append(
-          "no file '\(escapingControls(name))' in \(shown); 'httpfs status \(shown)' shows its files"
-        )
+          "no file '\(escapingControls(name))' in \(shown); 'httpfs status \(shown)' shows its "
+            + "files\(advice)")
       }
       if verb == .evict, let pinned = matching.first(where: \.pinned) {
         messages.append(
