@@ -353,7 +353,10 @@ struct MountCommand: ParsableCommand {
     }
     if sources.count == 1, !messages.isEmpty {
       throw CommandFailure(
-        messages: messages.map { escapingControls($0) + "; or mount it anyway with --no-check" })
+        messages: zip(messages, failures).map { message, failure in
+          escapingControls(message)
+            + (failure.error.mayPass ? "; or mount it anyway with --no-check" : "")
+        })
     }
     for message in messages {
       printToStandardError(
