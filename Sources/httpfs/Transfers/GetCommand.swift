@@ -25,8 +25,8 @@ struct GetCommand: ParsableCommand {
       A file whose URL has no ordinary file name gets the one that its server sends in \
       Content-Disposition, unless -o, out= or --tree name it.
 
-      The options -c -nc -N -O -J -P -s -k -L -R -np of curl and wget, and -d of aria2, are \
-      understood.
+      The options -c -nc -N -O -J -P -l -s -f -S -k -L -R -np -nH -nd of curl and wget, and -d \
+      of aria2, are understood.
 
       Exit codes: 0 all files are complete; 1 several reasons or another one; 2 timeout; 3 not \
       found; 6 no connection; 9 disk; 19 name resolution; 22 bad response; 23 redirect; 24 access \
