@@ -253,9 +253,12 @@ struct MountCommand: ParsableCommand {
     }
     var client = access.configuration
     client.rateLimit = rate.rateLimit?.bytesPerSecond
-    let cache = try endingAtOnce(on: signals, urlCommand) { () throws(CommandFailure) in
-      try openCache(for: list, at: directory)
+    let (cache, isNewCache) = try endingAtOnce(on: signals, urlCommand) {
+      () throws(CommandFailure) in try openCache(for: list, at: directory)
     }
+    var isMounted = false
+    // A mount that fails leaves no empty cache.
+    defer { if !isMounted, isNewCache { cache.removeIfEmpty() } }
     let environment = FileEnvironment(
       client: ExchangeClient(configuration: client), cache: cache, settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
@@ -284,6 +287,7 @@ struct MountCommand: ParsableCommand {
       urlCommand?.end()
       throw CommandFailure("\(error)")
     }
+    isMounted = true
     if place.hidesFiles {
       printToStandardError(
         Journal.marked(
@@ -416,14 +420,16 @@ struct MountCommand: ParsableCommand {
     return try body()
   }
 
+  /// The cache, and whether it was created for this mount.
   private func openCache(
     for list: SourceList, at mountpoint: String
-  ) throws(CommandFailure) -> CacheDirectory {
+  ) throws(CommandFailure) -> (cache: CacheDirectory, isNew: Bool) {
     guard let path = cacheDir ?? defaultCacheDirectory(ofSources: sources, list: list) else {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
+    let isNew = Glibc.access(path, F_OK) != 0
     do throws(CacheError) {
-      return try openCacheDirectory(path, mountpoint: escapingControls(mountpoint))
+      return (try openCacheDirectory(path, mountpoint: escapingControls(mountpoint)), isNew)
     } catch {
       throw CommandFailure(escapingControls("\(error)"))
     }
