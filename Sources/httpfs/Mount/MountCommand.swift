@@ -204,6 +204,12 @@ struct MountCommand: ParsableCommand {
     ] where !(time.seconds > 0 && time.seconds <= 86_400) {
       throw ValidationError("\(name) must be above 0 and at most 86400 seconds")
     }
+    if let cacheSize, cacheSize.byteCount < 1 << 20 {
+      let text = humanBytes(cacheSize.byteCount)
+      throw ValidationError(
+        "--cache-size is \(text), and must be at least 1 MiB; K, M, G and T after the number are "
+          + "units")
+    }
     // Characters with a meaning in FUSE's options and in the kernel's table.
     if let fsname,
       fsname.isEmpty || fsname.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })

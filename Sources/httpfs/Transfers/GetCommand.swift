@@ -274,6 +274,10 @@ struct GetCommand: ParsableCommand {
     } catch let error as CommandFailure {
       throw error
     } catch let error as RemoteURL.ParseError {
+      if access(url, F_OK) == 0 {
+        throw CommandFailure(
+          "'\(Self.showable(url))' is a file, and no URL: a list needs -i before its name")
+      }
       throw CommandFailure("'\(Self.showable(url))': malformed URL: \(error)")
     } catch is SourceListError {
       throw CommandFailure(Self.noName(url))
