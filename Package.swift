@@ -107,8 +107,8 @@ let package = Package(
     .target(
       name: "HTTPTransfer",
       dependencies: [
-        "LinuxSystem", "HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", "CZlib", "CBrotli",
-        "CZstandard", httpTypes,
+        "LinuxSystem", "HTTPTransferCore", "ExtentRecord", "TextFormat", "CCurl", "CCrypto",
+        "CZlib", "CBrotli", "CZstandard", httpTypes,
       ],
       swiftSettings: strict),
     .target(

@@ -59,6 +59,7 @@ extension StatusReport {
     if let error = cache.error {
       lines.append("the cache fails, files are read without it: \(escapingControls(error))")
     }
+    if let line = list?.textLine { lines.append(escapingControls(line)) }
     lines += (failedListings ?? []).map { escapingControls($0.textLine) }
     return lines
   }

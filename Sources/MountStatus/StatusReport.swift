@@ -31,6 +31,9 @@ package struct StatusReport: Sendable, Hashable, Decodable {
 
   package var kernel: KernelStatus
 
+  /// What became of reading the list again; nil in reports of earlier versions.
+  package var list: ListStatus? = ListStatus()
+
   /// The directories whose servers have not sent their listings, at most
   /// ``maximumFailedListingCount``; nil in reports of earlier versions.
   package var failedListings: [FailedListing]? = []
@@ -66,6 +69,7 @@ package struct StatusReport: Sendable, Hashable, Decodable {
     case verifiesServers = "verifies_servers"
     case rateLimitBytesPerSecond = "rate_limit_bytes_per_second"
     case timeouts, totals, cache, kernel
+    case list
     case failedListings = "failed_listings"
     case files
   }
@@ -93,6 +97,7 @@ package struct StatusReport: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.totals) { totals.write(to: &$0) }
       writer.member(CodingKeys.cache) { cache.write(to: &$0) }
       writer.member(CodingKeys.kernel) { kernel.write(to: &$0) }
+      if let list { writer.member(CodingKeys.list) { list.write(to: &$0) } }
       writer.member(CodingKeys.failedListings) { writer in
         writer.array(failedListings ?? []) { $0.write(to: &$1) }
       }

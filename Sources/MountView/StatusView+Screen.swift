@@ -141,6 +141,7 @@ extension StatusView {
       lines.append(
         StyledLine("the cache fails, files are read without it: \(type.shown(error))", .bad))
     }
+    if let line = report.list?.textLine { lines.append(StyledLine(type.shown(line), .bad)) }
     for listing in (report.failedListings ?? []).prefix(3) {
       lines.append(
         StyledLine(

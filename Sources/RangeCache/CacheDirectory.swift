@@ -50,6 +50,10 @@ package final class CacheDirectory: Sendable {
     checker = EntryChecker(context: context, remover: remover)
   }
 
+  /// Removes the directory if nothing was stored in it, as after a mount that failed; nothing else
+  /// may be done with it then.
+  package func removeIfEmpty() { context.root.removeIfEmpty() }
+
   // MARK: Entries
 
   /// Opens the entry of `key` and checks what it holds.

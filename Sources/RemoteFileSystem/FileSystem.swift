@@ -67,8 +67,13 @@ package final class FileSystem: Sendable {
   /// Replaces the tree; open handles stay valid.
   package func replaceTree(sources: MountSources) { tree.replace(sources: sources) }
 
-  /// Sets the action of ``reloadList()``.
-  package func onReload(_ reload: @escaping @Sendable () -> Void) { tree.onReload(reload) }
+  /// Sets the action of ``reloadList()``, which returns why it has changed nothing, in one line;
+  /// nil after a success.
+  ///
+  /// `hasList` says whether there is a list that can be read again.
+  package func onReload(hasList: Bool, _ reload: @escaping @Sendable () -> String?) {
+    tree.onReload(hasList: hasList, reload)
+  }
 
   /// Reads the list again soon; two reloads never overlap.
   package func reloadList() { tree.reload() }

@@ -15,6 +15,8 @@ extension FileTree {
   /// - Parameter timeout: how long to wait; a server that has not answered by then has not failed.
   /// - Returns: the failures, in the order of the list, listings last.
   package func failures(within timeout: Duration) -> [Failure] {
+    environment.setChecking(true)
+    defer { environment.setChecking(false) }
     let answers = Answers()
     for (index, source) in sources.enumerated() {
       answers.expect()

@@ -36,7 +36,7 @@ package final class FileTree: Sendable {
   private let directories: [PathKey: Directory]
   /// The directories with a listing that the list names, by path; the list has nothing below them.
   private let listings: [PathKey: ListedDirectory]
-  private let environment: FileEnvironment
+  let environment: FileEnvironment
   private let files: Mutex<[Int: RemoteFile]>
 
   private static let root = PathKey("")

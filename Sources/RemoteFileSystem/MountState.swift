@@ -21,6 +21,7 @@ struct MountState: Sendable {
       files: [], cache: environment.cacheStatus, kernel: inodes.status,
       verifiesServers: environment.verifiesServers,
       rateLimitBytesPerSecond: environment.rateLimit, timeouts: environment.timeouts)
+    head.list = tree.list
     head.failedListings = current.failedListings(limit: StatusReport.maximumFailedListingCount)
     let document = StatusDocument(form, head: head, sums: rows.sums(withNames: form == .text))
     return StatusStream(document, fileCount: rows.count) { rows[$0] }

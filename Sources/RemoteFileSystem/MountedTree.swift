@@ -1,3 +1,4 @@
+internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
@@ -6,7 +7,16 @@ final class MountedTree: Sendable {
   private let tree: Mutex<FileTree>
   private let environment: FileEnvironment
   /// Reads the list again.
-  private let reading = Mutex<(@Sendable () -> Void)?>(nil)
+  private let reading = Mutex<(@Sendable () -> String?)?>(nil)
+  private let reloads = Mutex(Reloads())
+
+  private struct Reloads {
+    var hasList = false
+    var requested = 0
+    var ended = 0
+    /// Why the last one changed nothing.
+    var error: String?
+  }
 
   init(_ tree: FileTree, environment: FileEnvironment) {
     self.tree = Mutex(tree)
@@ -25,14 +35,31 @@ final class MountedTree: Sendable {
       of: old.existingFiles.filter { !kept.contains(ObjectIdentifier($0)) })
   }
 
-  /// Sets the action of ``reload()``.
-  func onReload(_ read: @escaping @Sendable () -> Void) {
+  /// Sets the action of ``reload()``, which returns why it has changed nothing, in one line.
+  func onReload(hasList: Bool, _ read: @escaping @Sendable () -> String?) {
     reading.withLock { $0 = read }
+    reloads.withLock { $0.hasList = hasList }
   }
 
   /// Reads the list again soon; two reloads never overlap.
   func reload() {
     guard let read = reading.withLock({ $0 }) else { return }
-    environment.background(read)
+    reloads.withLock { $0.requested += 1 }
+    environment.background { [self] in
+      let error = read()
+      reloads.withLock { reloads in
+        reloads.ended += 1
+        reloads.error = error
+      }
+    }
+  }
+
+  /// What became of reading the list again.
+  var list: ListStatus {
+    reloads.withLock { reloads in
+      ListStatus(
+        isReadable: reloads.hasList, reloads: reloads.ended,
+        isReloading: reloads.requested > reloads.ended, error: reloads.error)
+    }
   }
 }

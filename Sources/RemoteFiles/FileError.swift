@@ -88,6 +88,16 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether it may pass without the user doing anything: not if the server's answer is clear.
+  package var mayPass: Bool {
+    switch code {
+    case .missing, .denied, .refused, .stale, .corrupt: false
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
+      .tooManyFiles, .exhausted, .cacheFailed, .unmounted:
+      true
+    }
+  }
+
   /// Whether the failure concerns the server that was asked, so that another one may do better.
   var isOfServer: Bool {
     switch code {

@@ -81,15 +81,15 @@ package enum SourceListReader {
       entry.asksForName = asks
       return SourceList(entries: [entry], warnings: [])
     } catch {
-      let message =
+      let (name, message) =
         switch error {
-        case let error as RemoteURL.ParseError: "malformed URL: \(error)"
+        case let error as RemoteURL.ParseError: ("malformed URL", "\(error)")
         case let error as EntryPath.Problem:
-          "\(error.message(suggestsTree: false)) (out= goes below the URL in a list file)"
-        default: "malformed URL"
+          ("URL", "\(error.message(suggestsTree: false)) (out= goes below the URL in a list file)")
+        default: ("URL", "malformed")
         }
       throw SourceListError(diagnostics: [
-        SourceDiagnostic(sourceName: "URL", line: nil, message: message)
+        SourceDiagnostic(sourceName: name, line: nil, message: message)
       ])
     }
   }

@@ -41,6 +41,9 @@ package struct DisplayItem: Sendable, Equatable, Identifiable {
   /// The remote URL, without credentials; nil if it is not shown.
   package var url: String?
 
+  /// The URL of the mirror that answered, without credentials; nil for a file without mirrors.
+  package var mirror: String?
+
   package var state: State
 
   /// The bytes that have arrived (at the server, for an upload), including those of an earlier run.

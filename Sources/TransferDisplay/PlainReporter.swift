@@ -92,7 +92,7 @@ package struct PlainReporter: Sendable {
   /// `1 GiB from https://example.com/big.iso`.
   private static func startText(of item: DisplayItem, isUpload: Bool) -> String {
     let size = item.totalByteCount.map(humanBytes) ?? "unknown length"
-    guard let url = item.url else { return size }
+    guard let url = item.mirror ?? item.url else { return size }
     return "\(size) \(isUpload ? "to" : "from") \(url)"
   }
 

@@ -1,3 +1,5 @@
+import ArgumentParser
+
 /// A message about a command line that cannot be parsed: the parser's, in the style of all other
 /// messages, with the word of httpfs for a word of other programs.
 struct UsageMessage: CustomStringConvertible {
@@ -15,10 +17,23 @@ struct UsageMessage: CustomStringConvertible {
     "--out": "--output", "--no-check-certificate": "--insecure",
     "--ca-certificate": "--cacert", "--connect-time": "--connect-timeout",
     "--speed-time": "--stall-timeout",
-    "--retry": "--retries", "--load-cookies": "--cookies", "--cookie": "--cookies",
+    "--retry": "--retries", "--tries": "--retries", "-t": "--retries",
+    "-U": "--user-agent", "--load-cookies": "--cookies", "--cookie": "--cookies",
     "--upload-file": "put", "--dir-cache-time": "--listing-ttl",
     "--metadata-ttl": "--revalidate",
   ]
+
+  /// What to write for options of other programs that have no single word here.
+  private static let adviceForOthers =
+    Dictionary(
+      uniqueKeysWithValues: [
+        "-u", "--user", "--password", "--http-user", "--http-password", "--http-passwd",
+      ].map { ($0, "use --netrc, or a URL with user:password@") }
+    ).merging([
+      "-v": "--json prints what happens, in lines",
+      "-T": "write --timeout for wget's -T, and 'httpfs put' for curl's",
+      "-A": "write --user-agent for curl's -A, and --include with -r for wget's",
+    ]) { first, _ in first }
 
   /// Commands of other programs, and those of httpfs.
   private static let commandsOfOthers = [
@@ -42,6 +57,16 @@ struct UsageMessage: CustomStringConvertible {
     description = lines.joined(separator: "\n")
   }
 
+  /// The parser's text about `error`, with the usage of `command` if that found the error when it
+  /// ran: the parser itself would show the usage of httpfs.
+  static func text(of error: any Error, from command: (any ParsableCommand.Type)?) -> String {
+    guard error is ValidationError, let command, let name = command.configuration.commandName
+    else { return HTTPFS.fullMessage(for: error) }
+    return command.fullMessage(for: error)
+      .replacing("Usage: \(name)", with: "Usage: httpfs \(name)")
+      .replacing("See '\(name)", with: "See 'httpfs \(name)")
+  }
+
   /// The message with a better suggestion than the parser's; nil if there is none.
   ///
   /// With `isCommand`, the name of a command was expected.
@@ -52,6 +77,15 @@ struct UsageMessage: CustomStringConvertible {
       let option = optionsOfOthers[word]
     {
       return "Unknown option '\(word)'. Use '\(option)'."
+    }
+    if let word = quotedWord(in: message, after: "Unknown option") {
+      if let advice = adviceForOthers[word] { return "Unknown option '\(word)': \(advice)." }
+      // The parser's own suggestions may share a letter with a short word only.
+      if let near = quotedWord(in: message, after: "Did you mean"),
+        distance(near, word) > max(1, (word.utf8.count - 2) / 3)
+      {
+        return "Unknown option '\(word)'"
+      }
     }
     if isCommand, let word = quotedWord(in: message, after: "nexpected argument"),
       let command = commandsOfOthers[word]
@@ -77,8 +111,8 @@ struct UsageMessage: CustomStringConvertible {
 
   /// How many letters must be inserted, removed or replaced to make one word of the other.
   private static func distance(_ first: String, _ second: String) -> Int {
-    // Longer words are no commands, and would cost time.
-    guard second.utf8.count <= 20 else { return .max }
+    // Longer words are no commands or options, and would cost time.
+    guard second.utf8.count <= 30 else { return .max }
     let (first, second) = (Array(first.utf8), Array(second.utf8))
     var row = Array(0...second.count)
     for (index, letter) in first.enumerated() {

@@ -16,11 +16,13 @@ for argument in Redaction.originalArguments {
 if var helper = MountHelper(program: CommandLine.arguments.first ?? "") {
   exit(helper.run(arguments))
 }
+var running: (any ParsableCommand.Type)?
 do {
   let words = try ConfiguredArguments(
-    MountOption.expanded(separatingShortOptions(FamiliarOptions.replaced(arguments)))
+    MountOption.expanded(separatingShortOptions(try FamiliarOptions.replaced(arguments)))
   ).words
   var command = try HTTPFS.parseAsRoot(words)
+  running = type(of: command)
   try command.run()
 } catch let failure as CommandFailure {
   printToStandardError(Redaction.hidingArguments(in: "httpfs: \(failure)"))
@@ -29,7 +31,7 @@ do {
   let code = HTTPFS.exitCode(for: error)
   // The parser repeats unknown words, which may be URLs.
   guard code == .validationFailure else { HTTPFS.exit(withError: error) }
-  let text = HTTPFS.fullMessage(for: error)
+  let text = UsageMessage.text(of: error, from: running)
   if !text.isEmpty {
     let commands = HTTPFS.configuration.subcommands.compactMap { $0.configuration.commandName }
     let message = UsageMessage(text, commands: commands)

@@ -10,6 +10,7 @@ let sample: StatusReport = {
   report.files[0].rateLimitBytesPerSecond = 500 << 10
   report.files[0].requestsLastMinute = 17
   report.files[2].waitingOpen = WaitingOpen(waitedSeconds: 2.5, reason: "connecting\u{7}")
+  report.list = ListStatus(isReadable: true, reloads: 2, error: "line 3: \u{7}")
   report.failedListings = [
     FailedListing(
       directory: "sub/", url: "http://h/sub/", reason: "HTTP 404\u{7}", showsEarlierNames: false)
@@ -58,6 +59,7 @@ private let unlimited = StatusReport(
       "retries":2,"waiting_reads":1},\
       "cache":{"error":"no \\u0007 space","failures":3},\
       "kernel":{"inodes":5,"open_handles":2},\
+      "list":{"readable":true,"reloads":2,"reloading":false,"error":"line 3: \\u0007"},\
       "failed_listings":[{"directory":"sub/","url":"http://h/sub/","reason":"HTTP 404\\u0007",\
       "shows_earlier_names":false}],\
       "files":[{"name":"d/a \\"b\\".iso","url":"https://example.org/d/a.iso?…",\
@@ -96,7 +98,7 @@ private let unlimited = StatusReport(
       Set(object.keys) == [
         "version", "mountpoint", "uptime_seconds", "verifies_servers",
         "rate_limit_bytes_per_second", "timeouts", "totals", "cache", "kernel",
-        "failed_listings", "files",
+        "list", "failed_listings", "files",
       ])
     let totals = try #require(object["totals"] as? [String: Any])
     #expect(
@@ -139,7 +141,9 @@ private let unlimited = StatusReport(
     let text = String(decoding: report.json(), as: UTF8.self)
       .replacing("\"waiting_open\":null,", with: "")
       .replacing("\"failed_listings\":", with: "\"other\":")
+      .replacing("\"list\":", with: "\"another\":")
     report.failedListings = nil
+    report.list = nil
     #expect(try StatusReport(json: Array(text.utf8)) == report)
   }
 

@@ -27,6 +27,7 @@ import TextFormat
         at most 10 MiB/s for all files together (rate limit)
         timeouts: read 1m00s, first answer 5s, outage 1m30s
         the cache fails, files are read without it: no \\u{7} space
+        list not reloaded: line 3: \\u{7}
         no listing of 'sub/': HTTP 404\\u{7}
 
         NAME        STATE          %     CACHED / LENGTH            SPEED    ETA CONN RETRY

@@ -72,9 +72,10 @@ import Testing
     let old = try await served.inode("a.bin")
     let files = try ServedFileSystem.files(["b.bin"], of: served.server)
     let (reloads, reload) = AsyncStream<Void>.makeStream()
-    served.fileSystem.onReload { [weak served] in
+    served.fileSystem.onReload(hasList: true) { [weak served] in
       served?.fileSystem.replaceTree(sources: MountSources(files: files))
       reload.finish()
+      return nil
     }
     #expect(try await served.command("refresh\n").written == 8)
     for await _ in reloads {}

@@ -82,7 +82,7 @@ import Testing
     #expect(FileError(verdict).advisedReason.contains(text))
   }
 
-  @Test("An advice follows the reason of a certificate that cannot be verified, and of no other")
+  @Test("The advice after a failure of TLS gives up verification for no expired certificate")
   func adviceOnTLS() throws {
     let url = try RemoteURL("https://h/a")
     func text(_ code: ExchangeError.Code, _ detail: String = "self-signed") -> String {
@@ -91,7 +91,13 @@ import Testing
     #expect(
       text(.tls, "SSL certificate problem: self-signed certificate")
         .hasSuffix("with --cacert FILE, or use --insecure"))
-    #expect(!text(.tls, "SSL routines::wrong version number").contains(";"))
+    for reason in ["certificate has expired", "certificate is not yet valid"] {
+      let text = text(.tls, "SSL certificate problem: \(reason)")
+      #expect(text.hasSuffix("renew its certificate, or the clock of this machine is wrong"))
+      #expect(!text.contains("--"))
+    }
+    #expect(text(.tls, "SSL routines::wrong version number").hasSuffix("or try http://"))
+    #expect(!text(.tls, "SSL routines::unexpected eof").contains(";"))
     #expect(text(.connectionRefused).hasSuffix("; check the host name, the port and the network"))
     #expect(!text(.tooManyRedirects).contains(";"))
     #expect(!text(.connectionLost).contains(";"))

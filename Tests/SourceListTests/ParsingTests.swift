@@ -129,8 +129,8 @@ func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> Source
 
   @Test(arguments: [
     ("http://h/", "URL: a URL that ends in '/' needs out="),
-    ("ftp://h/a", "URL: malformed URL: scheme 'ftp' is not supported"),
-    ("http://u:secret@h:port/a", "URL: malformed URL: the port is not"),
+    ("ftp://h/a", "malformed URL: scheme 'ftp' is not supported"),
+    ("http://u:secret@h:port/a", "malformed URL: the port is not"),
   ])
   func aSingleURLFailsWithOneLine(url: String, message: String) {
     #expect {

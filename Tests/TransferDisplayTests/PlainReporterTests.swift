@@ -56,6 +56,12 @@ import TransferDisplay
       ])
   }
 
+  @Test("The mirror that answered is named, not the first one")
+  func mirrors() {
+    let item = running(1).with { $0.mirror = "http://mirror.example/big.iso" }
+    #expect(lines([(1, item)]) == ["big.iso: 1 GiB from http://mirror.example/big.iso"])
+  }
+
   @Test func anUploadIsToldTo() {
     #expect(
       lines([(0, running(1))], isUpload: true) == ["big.iso: 1 GiB to http://example.com/big.iso"])

@@ -3,6 +3,7 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
 internal import LinuxSystem
+internal import TextFormat
 
 /// Writes to a file that appears when it is complete; see ``PartialFile``.
 ///
@@ -166,7 +167,8 @@ final class FileSink: BodySink, @unchecked Sendable {
       throw FileFailure(
         code: .destination,
         reason:
-          "'\(location.path)' needs \(wantedByteCount) bytes, and only \(available) are free there",
+          "'\(location.path)' needs \(humanBytes(wantedByteCount)), and only \(humanBytes(available)) "
+          + "are free there",
         errno: ENOSPC)
     }
   }

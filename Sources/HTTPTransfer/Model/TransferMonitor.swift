@@ -13,6 +13,8 @@ final class TransferMonitor: Sendable {
   private struct State {
     var progress = TransferProgress()
     var meter = SpeedMeter()
+    /// Where the decisive response came from.
+    var server: RemoteURL?
     var startedAt: ContinuousClock.Instant?
     var endedAt: ContinuousClock.Instant?
     /// The events so far that the sums do not contain, in condensed form, for late listeners.
@@ -48,6 +50,9 @@ final class TransferMonitor: Sendable {
       return progress
     }
   }
+
+  /// The URL of the decisive response, after redirects; nil before it.
+  var server: RemoteURL? { state.withLock { $0.server } }
 
   /// The events from the start; past events are condensed.
   func events() -> TransferEvents {
@@ -182,7 +187,8 @@ final class TransferMonitor: Sendable {
       state.progress.state = .connecting
       state.history.append(kind)
     case .redirected, .restarted, .mirrorExcluded: state.history.append(kind)
-    case .responded:
+    case .responded(_, let url):
+      state.server = url
       if state.progress.state != .paused { state.progress.state = .running }
       state.progress.reason = nil
       state.history.append(kind)

@@ -56,6 +56,9 @@ public final class Transfer: Sendable, Identifiable {
   /// The current progress.
   public var progress: TransferProgress { monitor.progress }
 
+  /// The URL of the decisive response, after redirects; nil before it.
+  package var server: RemoteURL? { monitor.server }
+
   /// The current stage.
   public var state: TransferProgress.State { monitor.progress.state }
 

@@ -151,7 +151,7 @@ final class FileContext: Sendable {
     }
     let source = source
     environment.logger.log(
-      level: isRetried ? .notice : .warning, "\(isRetried ? "retrying" : "failed")",
+      level: isRetried ? .notice : environment.failureLevel, "\(isRetried ? "retrying" : "failed")",
       metadata: [
         "file": "\(source.path)", "url": "\(source.url.redacted)", "reason": "\(error.reason)",
       ])

@@ -311,9 +311,9 @@ package final class ListedDirectory: Sendable {
     guard let conclusion else { return }
     if let exchange = conclusion.exchange { environment.shared.client.cancel(exchange) }
     if let error = conclusion.refreshFailure {
-      log(.warning, "the listing may be out of date", error)
+      log(environment.shared.failureLevel, "the listing may be out of date", error)
     } else if case .failure(let error) = conclusion.result {
-      log(.warning, "no listing", error)
+      log(environment.shared.failureLevel, "no listing", error)
     }
     guard case .success = conclusion.result else {
       for waiter in conclusion.waiters { waiter(conclusion.result) }

@@ -4,6 +4,7 @@ internal import HTTPTransferCore
 package import Logging
 package import MountStatus
 package import RangeCache
+internal import Synchronization
 
 /// The files of one mount, as the file system sees them.
 package final class FileEnvironment: Sendable {
@@ -44,6 +45,12 @@ package final class FileEnvironment: Sendable {
   package var cacheStatus: CacheStatus {
     let report = shared.health.report
     return CacheStatus(error: report.error, failures: report.failureCount)
+  }
+
+  /// Says whether the sources are being checked before the mount: failures are then told by the
+  /// check, and the log has them at the level info.
+  package func setChecking(_ isChecking: Bool) {
+    shared.context.isChecking.store(isChecking, ordering: .relaxed)
   }
 
   /// Shrinks the cache to its limit in the background; for the start of a mount.

@@ -3,6 +3,7 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
 internal import RangeCache
+internal import Synchronization
 
 /// The constant parts of a running mount: client, cache, settings, log, and queues for slow work.
 final class MountContext: Sendable {
@@ -17,6 +18,8 @@ final class MountContext: Sendable {
   /// Opens cache entries for lookups and opens.
   let cacheOpens: CacheOpenQueue
   let outages: HostOutages
+  /// Whether the sources are being checked before the mount: the check tells of failures itself.
+  let isChecking = Atomic(false)
 
   /// Answers reads of many bytes: moving them into the kernel must not delay the next store.
   let replyQueue = DispatchQueue(label: "httpfs.replies")

@@ -57,6 +57,11 @@ final class MountEnvironment: Sendable {
   var cacheOpens: CacheOpenQueue { context.cacheOpens }
   var outages: HostOutages { context.outages }
 
+  /// The level of the log for the failure of a file or listing.
+  var failureLevel: Logger.Level {
+    context.isChecking.load(ordering: .relaxed) ? .info : .warning
+  }
+
   /// See ``MountContext/reply(byteCount:needsDisk:_:)``.
   func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {
     context.reply(byteCount: byteCount, needsDisk: needsDisk, work)

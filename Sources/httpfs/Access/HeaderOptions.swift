@@ -58,6 +58,12 @@ struct HeaderOptions {
     guard let field = HeaderField(line: text), let name = HTTPField.Name(field.name) else {
       throw CommandFailure("\(place): a header is written 'Name: value', on one line")
     }
+    // `http` is a possible name: what follows -H is not the value that was meant for it.
+    guard !["http", "https"].contains(field.name.lowercased()) || !field.value.hasPrefix("//")
+    else {
+      throw CommandFailure(
+        "\(place): a header is written 'Name: value', and this is a URL; did -H lose its value?")
+    }
     guard !field.isFraming, !refusesReserved || !field.isReserved else {
       throw CommandFailure("\(place): httpfs sets the field '\(field.name)' itself")
     }

@@ -7,7 +7,10 @@ struct CacheEvictCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "evict",
     abstract: "Remove the named files, or the least recently used ones, from a cache.",
-    discussion: "With --to, pinned files stay; named files are removed even if they are pinned.")
+    discussion: """
+      With --to, pinned files stay; named files are removed even if they are pinned. Without \
+      --cache-dir, --to applies to all caches together that no mount uses.
+      """)
 
   @OptionGroup var cache: CacheOptions
 
@@ -29,10 +32,8 @@ struct CacheEvictCommand: ParsableCommand {
   func run() throws {
     try reportingFailure {
       let paths = try cache.paths()
-      guard to == nil || paths.count == 1 else {
-        throw CommandFailure(
-          "there are \(paths.count) caches; name one with --cache-dir: "
-            + paths.joined(separator: ", "))
+      if let to, paths.count > 1 {
+        return try CacheShrinking(paths).evict(downTo: to.byteCount)
       }
       let patterns = try CachePattern.used(names, inCachesAt: paths)
       try cache.forEachHeld(with: patterns) { directory, inventory in

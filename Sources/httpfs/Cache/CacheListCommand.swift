@@ -23,12 +23,15 @@ struct CacheListCommand: ParsableCommand {
   func run() throws {
     try reportingFailure {
       var documents: [Document] = []
+      var emptyCaches: [CacheInventory] = []
       var failure: (any Error)?
       do {
         try cache.inspectEach { inventory in
           let rows = try rows(of: inventory)
           if json {
             documents.append(document(of: rows, inventory))
+          } else if rows.isEmpty, inventory.holder == nil {
+            emptyCaches.append(inventory)
           } else {
             try printToStandardOutput(text(of: rows, inventory))
           }
@@ -37,7 +40,18 @@ struct CacheListCommand: ParsableCommand {
         failure = error
       }
       if json { try printJSON(documents) }
+      try summarize(emptyCaches)
       if let failure { throw failure }
+    }
+  }
+
+  /// Mentions the caches without files, of which there may be many, in one line.
+  private func summarize(_ caches: [CacheInventory]) throws(CommandFailure) {
+    if caches.count > 1 {
+      let place = defaultCacheDirectory().map { " below \($0)" } ?? ""
+      try printToStandardOutput(Array("\(caches.count) empty caches\(place)\n".utf8))
+    } else if let only = caches.first {
+      try printToStandardOutput(text(of: [], only))
     }
   }
 

@@ -63,7 +63,9 @@ extension FileVerbCommand {
       if names.isEmpty, !Self.verb.mayLackNames {
         throw ValidationError("Name at least one file; '*' stands for all of them.")
       }
-      try ControlledMount(at: mountpoint).perform(Self.verb, names)
+      let mount = try ControlledMount(at: mountpoint)
+      if names.isEmpty, Self.verb == .refresh { return try mount.reloadList() }
+      try mount.perform(Self.verb, names)
     }
   }
 }
@@ -142,7 +144,10 @@ struct RefreshCommand: FileVerbCommand {
   static let configuration = CommandConfiguration(
     commandName: "refresh",
     abstract: "Ask the servers about files again at the next open, or read the list again.",
-    discussion: "Without names, the mount reads its list again, as after SIGHUP.")
+    discussion: """
+      Without names, the mount reads its list again, as after SIGHUP, and the command waits for \
+      the result.
+      """)
   @OptionGroup var files: NamedFiles
 }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import LinuxSystem
 import MountControl
@@ -44,24 +45,78 @@ struct ControlledMount {
     return name
   }
 
-  private func check(_ names: [String], _ verb: FileVerb?) throws(CommandFailure) {
+  /// How long to wait for the mount to read its list.
+  private static let reloadLimit = Duration.seconds(10)
+
+  /// Has the mount read its list again, and waits for the result.
+  ///
+  /// - Throws: ``CommandFailure`` with the reason if the mount keeps its old list.
+  func reloadList() throws(CommandFailure) {
+    let before = try status().list
+    if let before, !before.isReadable {
+      throw CommandFailure(
+        "the mount at \(shown) has no list file that it could read again; name the files to ask "
+          + "the servers about, '*' for all")
+    }
+    try write("\(FileVerb.refresh.rawValue)\n")
+    // An earlier version of httpfs serves the mount, and does not tell.
+    guard let before else { return }
+    let deadline = ContinuousClock.now + Self.reloadLimit
+    // A mount of a million files takes time to tell its state.
+    var pause: UInt32 = 5000
+    while let list = try status().list, list.isReloading || list.reloads == before.reloads {
+      guard .now < deadline else {
+        throw CommandFailure(
+          "the mount at \(shown) has not read its list yet; 'httpfs status \(shown)' will say if "
+            + "it cannot")
+      }
+      usleep(pause)
+      pause = min(pause * 2, 500_000)
+    }
+    if let line = try status().list?.textLine {
+      throw CommandFailure("\(line); the mount keeps its old list")
+    }
+  }
+
+  private func status() throws(CommandFailure) -> StatusReport {
     let path = "\(mount.mountpoint)/.status.json"
-    let files: [FileStatus]
     do {
-      files = try StatusReport(json: StreamCalls.contents(ofFile: path)).files
+      return try StatusReport(json: StreamCalls.contents(ofFile: path))
     } catch let error as ErrorNumber {
       throw failure("cannot read '\(path)'", error)
     } catch {
       throw CommandFailure("cannot read '\(path)': \(error)")
+    }
+  }
+
+  /// Looks up the files of these names without wildcards: files of listings can be named only then.
+  ///
+  /// - Returns: whether any exists.
+  private func lookUp(_ names: [String]) -> Bool {
+    var isFound = false
+    for name in names where !NamePattern(name).hasWildcards {
+      var attributes = stat()
+      if lstat("\(mount.mountpoint)/\(name)", &attributes) == 0 { isFound = true }
+    }
+    return isFound
+  }
+
+  private func check(_ names: [String], _ verb: FileVerb?) throws(CommandFailure) {
+    var files = try status().files
+    if lookUp(names.filter { name in !files.contains { $0.name == name } }) {
+      files = try status().files
     }
     var messages: [String] = []
     for name in names {
       let pattern = NamePattern(name)
       let matching = files.filter { pattern.matches($0.name) }
       if matching.isEmpty {
+        let advice =
+          pattern.hasWildcards
+          ? ", of listings those that were looked up: run 'find \(shown)' first" : ""
         messages.append(
-          "no file '\(escapingControls(name))' in \(shown); 'httpfs status \(shown)' shows its files"
-        )
+          "no file '\(escapingControls(name))' in \(shown); 'httpfs status \(shown)' shows its "
+            + "files\(advice)")
       }
       if verb == .evict, let pinned = matching.first(where: \.pinned) {
         messages.append(

@@ -27,15 +27,19 @@ struct ListReload: Sendable {
     }
   }
 
+  /// Whether there is a list that can be read again.
+  var hasList: Bool { sources != nil }
+
   /// Replaces the mounted files by the list's current ones; a list with an error changes nothing.
   ///
-  /// - Returns: the result in a few words: `3 files`, or `list not reloaded, …`.
-  func perform(on fileSystem: FileSystem, logger: Logger) -> String {
+  /// - Returns: the result in a few words, `3 files`.
+  /// - Throws: ``Refusal``, which is in the log already.
+  func perform(on fileSystem: FileSystem, logger: Logger) throws(Refusal) -> String {
     guard let sources else {
       logger.warning("list not reloaded: the source is not a file; keeping the old list")
       return "list not reloaded: the source is not a file"
     }
-    do {
+    do throws(CommandFailure) {
       let list = try loadSources(sources, tree: tree)
       for warning in list.warnings { logger.warning("\(warning)") }
       let mounted = mountSources(of: list, access)
@@ -44,7 +48,18 @@ struct ListReload: Sendable {
       return mounted.summary
     } catch {
       logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])
-      return "list not reloaded, it has errors (see the log); old list"
+      throw Refusal(error)
+    }
+  }
+
+  /// Why a list was not read again, in one line: a list may have any number of errors.
+  struct Refusal: Error {
+    let reason: String
+
+    fileprivate init(_ failure: CommandFailure) {
+      let shown = failure.messages.prefix(3)
+      let more = failure.messages.count - shown.count
+      reason = shown.joined(separator: "; ") + (more > 0 ? "; and \(more) more" : "")
     }
   }
 }

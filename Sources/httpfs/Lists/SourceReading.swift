@@ -32,7 +32,12 @@ func loadSource(
         ? StreamCalls.contents(of: STDIN_FILENO) : StreamCalls.contents(ofFile: source)
     } catch {
       let name = isStandardInput ? "standard input" : "list '\(Redaction.shown(source))'"
-      throw CommandFailure("cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)", error)
+      let action = "cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)"
+      guard [ENOENT, ENOTDIR].contains(error.rawValue), looksLikeURL(source) else {
+        throw CommandFailure(action, error)
+      }
+      throw CommandFailure(
+        "\(action): \(error); if it is a URL, write http:// or https:// before it")
     }
     return try SourceListReader.parse(
       bytes, sourceName: isStandardInput ? "standard input" : Redaction.shown(source), tree: tree,
@@ -44,6 +49,13 @@ func loadSource(
   } catch {
     throw CommandFailure("\(error)")
   }
+}
+
+/// Whether a source without a scheme begins like a host: `www.example.org/a.zip`.
+private func looksLikeURL(_ source: String) -> Bool {
+  let parts = source.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+  guard parts.count == 2, let host = parts.first, let first = host.first else { return false }
+  return (first.isLetter || first.isNumber) && host.dropLast().contains { ".:".contains($0) }
 }
 
 /// Reads and parses all sources of a mount, in their order.

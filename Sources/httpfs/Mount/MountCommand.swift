@@ -204,6 +204,12 @@ struct MountCommand: ParsableCommand {
     ] where !(time.seconds > 0 && time.seconds <= 86_400) {
       throw ValidationError("\(name) must be above 0 and at most 86400 seconds")
     }
+    if let cacheSize, cacheSize.byteCount < 1 << 20 {
+      let text = humanBytes(cacheSize.byteCount)
+      throw ValidationError(
+        "--cache-size is \(text), and must be at least 1 MiB; K, M, G and T after the number are "
+          + "units")
+    }
     // Characters with a meaning in FUSE's options and in the kernel's table.
     if let fsname,
       fsname.isEmpty || fsname.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
@@ -253,9 +259,12 @@ struct MountCommand: ParsableCommand {
     }
     var client = access.configuration
     client.rateLimit = rate.rateLimit?.bytesPerSecond
-    let cache = try endingAtOnce(on: signals, urlCommand) { () throws(CommandFailure) in
-      try openCache(for: list, at: directory)
+    let (cache, isNewCache) = try endingAtOnce(on: signals, urlCommand) {
+      () throws(CommandFailure) in try openCache(for: list, at: directory)
     }
+    var isMounted = false
+    // A mount that fails leaves no empty cache.
+    defer { if !isMounted, isNewCache { cache.removeIfEmpty() } }
     let environment = FileEnvironment(
       client: ExchangeClient(configuration: client), cache: cache, settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
@@ -284,6 +293,7 @@ struct MountCommand: ParsableCommand {
       urlCommand?.end()
       throw CommandFailure("\(error)")
     }
+    isMounted = true
     if place.hidesFiles {
       printToStandardError(
         Journal.marked(
@@ -293,11 +303,18 @@ struct MountCommand: ParsableCommand {
     let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
     let reload = ListReload(sources: self.sources, tree: self.tree, access: access)
     // SIGHUP and the command `refresh` of .control.
-    fileSystem.onReload { [weak fileSystem] in
-      guard let fileSystem else { return }
+    fileSystem.onReload(hasList: reload.hasList) { [weak fileSystem] in
+      guard let fileSystem else { return nil }
       serviceManager.notify(.reloading)
-      let outcome = reload.perform(on: fileSystem, logger: logger)
+      var outcome = "list not reloaded, it has errors (see the log); old list"
+      var refusal: String?
+      do throws(ListReload.Refusal) {
+        outcome = try reload.perform(on: fileSystem, logger: logger)
+      } catch {
+        refusal = error.reason
+      }
       serviceManager.notify(.ready(status: "\(outcome) at \(directory)"))
+      return refusal
     }
     if DaemonProcess.isDaemon { chdir("/") }
     // Do not use exit(3): other threads may still run while libraries clean up. Logs and standard
@@ -346,7 +363,10 @@ struct MountCommand: ParsableCommand {
     }
     if sources.count == 1, !messages.isEmpty {
       throw CommandFailure(
-        messages: messages.map { escapingControls($0) + "; or mount it anyway with --no-check" })
+        messages: zip(messages, failures).map { message, failure in
+          escapingControls(message)
+            + (failure.error.mayPass ? "; or mount it anyway with --no-check" : "")
+        })
     }
     for message in messages {
       printToStandardError(
@@ -406,14 +426,16 @@ struct MountCommand: ParsableCommand {
     return try body()
   }
 
+  /// The cache, and whether it was created for this mount.
   private func openCache(
     for list: SourceList, at mountpoint: String
-  ) throws(CommandFailure) -> CacheDirectory {
+  ) throws(CommandFailure) -> (cache: CacheDirectory, isNew: Bool) {
     guard let path = cacheDir ?? defaultCacheDirectory(ofSources: sources, list: list) else {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
     }
+    let isNew = Glibc.access(path, F_OK) != 0
     do throws(CacheError) {
-      return try openCacheDirectory(path, mountpoint: escapingControls(mountpoint))
+      return (try openCacheDirectory(path, mountpoint: escapingControls(mountpoint)), isNew)
     } catch {
       throw CommandFailure(escapingControls("\(error)"))
     }

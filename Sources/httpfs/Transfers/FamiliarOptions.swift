@@ -4,23 +4,39 @@
 /// They are replaced before the command line is parsed, so that help shows one name for each thing.
 enum FamiliarOptions {
   /// `words` with the familiar options replaced or, if `get` does so anyway, dropped.
-  static func replaced(_ words: [String]) -> [String] {
+  ///
+  /// - Throws: ``CommandFailure`` if an option means something else to another program, and the
+  ///   words after it show that this was meant.
+  static func replaced(_ words: [String]) throws(CommandFailure) -> [String] {
     if words == ["-V"] || words == ["version"] { return ["--version"] }
     guard words.first == "get" else { return words }
     var result: [String] = []
-    var rest = words.flatMap(separated)[...]
-    while let word = rest.popFirst() {
+    var rest = words[...]
+    while let next = rest.popFirst() {
+      if next == "--" { return result + [next] + rest }
+      let letters = separated(next)
+      let word = letters[0]
+      rest = letters.dropFirst() + rest
       switch word {
-      case "--": return result + [word] + rest
+      // Their values may look like options.
+      case "-o", "-i", "-x", "-j", "-H":
+        result.append(word)
+        if let value = rest.popFirst() { result.append(value) }
       // Resume, ask whether a file has changed, follow redirects, take the remote time.
       case "-c", "--continue", "-N", "--timestamping", "-L", "--location", "-R": break
-      // A listing never leads up.
-      case "-np", "--no-parent": break
+      // A listing never leads up, a failure is never stored as a file, and always told.
+      case "-np", "--no-parent", "-f", "--fail", "-S", "--show-error": break
+      // The names have no host, and one URL no directories.
+      case "-nH", "--no-host-directories", "-nd", "--no-directories": break
       case "-C" where rest.first == "-": rest.removeFirst()
       case "-nc", "--no-clobber": result.append("--skip-existing")
-      case "-s", "--silent": result.append("--quiet")
-      case "-k": result.append("--insecure")
+      case "-s", "--silent", "-k":
+        try refuseSize(after: word, rest.first)
+        result.append(word == "-k" ? "--insecure" : "--quiet")
       case "-J", "--remote-header-name": result.append("--content-disposition")
+      case "-l", "--level":
+        guard let level = rest.popFirst() else { return result + [word] }
+        result += depth(ofLevel: level)
       case "-P", "-d", "--dir", "--directory-prefix":
         guard let directory = rest.popFirst() else { return result + [word] }
         result += ["--output", directory.hasSuffix("/") ? directory : directory + "/"]
@@ -38,12 +54,52 @@ enum FamiliarOptions {
     return result
   }
 
-  /// The letters of curl that stand together, as in `-OJL`, as words of their own.
+  /// Letters without a value, of `get` and of other programs.
+  private static let flags = Set("JLRSNcfkqrs")
+  /// Letters that take the rest of their word for their value.
+  private static let letters = Set("CHOPdijlox")
+
+  /// The options that stand together in a word, as in `-fsSLo` and `-qO-`, as words of their own;
+  /// the word itself if a letter is unknown.
   private static func separated(_ word: String) -> [String] {
-    let letters = word.dropFirst()
-    guard word.hasPrefix("-"), letters.count > 1, letters.contains("J"),
-      letters.allSatisfy({ "JLORks".contains($0) })
-    else { return [word] }
-    return letters.map { "-\($0)" }
+    guard word.hasPrefix("-"), !word.hasPrefix("--"), word.count > 2 else { return [word] }
+    var options: [String] = []
+    var rest = word.dropFirst()
+    while let letter = rest.popFirst() {
+      if letter == "n", let second = rest.popFirst(), "pcdH".contains(second) {
+        options.append("-n\(second)")
+      } else if flags.contains(letter) || rest.isEmpty && letters.contains(letter) {
+        options.append("-\(letter)")
+      } else if letter == "O", rest.allSatisfy(flags.contains) {
+        // curl's: the name is that of the URL.
+        options.append("-O")
+      } else if letters.contains(letter) {
+        return options + ["-\(letter)", String(rest)]
+      } else {
+        return [word]
+      }
+    }
+    return options
+  }
+
+  /// wget counts the listing itself as a level, and has 0 for no limit.
+  private static func depth(ofLevel level: String) -> [String] {
+    guard level != "0", level != "inf" else { return [] }
+    return ["--depth", Int(level).map { "\(max(0, $0 - 1))" } ?? level]
+  }
+
+  /// Refuses `-k 1M` and `-s 5` of aria2.
+  private static func refuseSize(
+    after word: String, _ next: String?
+  ) throws(CommandFailure) {
+    guard let next, let first = next.first, first.isASCII, first.isNumber,
+      next.dropFirst().allSatisfy({ $0.isNumber || "KkMmGg".contains($0) })
+    else { return }
+    throw CommandFailure(
+      word == "-k"
+        ? "-k is curl's here, do not verify servers, and takes no size: '\(next)' of aria2's -k "
+          + "is not needed"
+        : "-s is curl's here, print errors only, and takes no number: write -x \(next) for so many "
+          + "connections per file")
   }
 }

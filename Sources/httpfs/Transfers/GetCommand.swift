@@ -25,8 +25,8 @@ struct GetCommand: ParsableCommand {
       A file whose URL has no ordinary file name gets the one that its server sends in \
       Content-Disposition, unless -o, out= or --tree name it.
 
-      The options -c -nc -N -O -J -P -s -k -L -R -np of curl and wget, and -d of aria2, are \
-      understood.
+      The options -c -nc -N -O -J -P -l -s -f -S -k -L -R -np -nH -nd of curl and wget, and -d \
+      of aria2, are understood.
 
       Exit codes: 0 all files are complete; 1 several reasons or another one; 2 timeout; 3 not \
       found; 6 no connection; 9 disk; 19 name resolution; 22 bad response; 23 redirect; 24 access \
@@ -274,6 +274,10 @@ struct GetCommand: ParsableCommand {
     } catch let error as CommandFailure {
       throw error
     } catch let error as RemoteURL.ParseError {
+      if access(url, F_OK) == 0 {
+        throw CommandFailure(
+          "'\(Self.showable(url))' is a file, and no URL: a list needs -i before its name")
+      }
       throw CommandFailure("'\(Self.showable(url))': malformed URL: \(error)")
     } catch is SourceListError {
       throw CommandFailure(Self.noName(url))

@@ -181,6 +181,7 @@ extension DisplayItem {
       timeLeft: progress.estimatedTimeLeft.map { $0 / .seconds(1) },
       elapsed: progress.elapsed / .seconds(1), connections: progress.connections)
     isUnchanged = state == .finished && transfer.isUnchanged
+    if !transfer.request.mirrors.isEmpty { mirror = transfer.server?.redacted }
     errorCode = transfer.error?.code.rawValue
     httpStatus = transfer.error?.status
   }

@@ -202,8 +202,14 @@ final class TransferRun: Sendable {
     let main = getpid()
     listenerCount.add(1, ordering: .relaxed)
     Task { [self] in
+      var deadMirrors: Set<RemoteURL> = []
       for await event in events {
         switch event.kind {
+        case .retrying(let error, _, _)
+        where !request.mirrors.isEmpty
+          && [.unresolvedHost, .connectionRefused].contains(error.code):
+          guard deadMirrors.insert(error.url).inserted else { break }
+          notice("\(name): a mirror does not answer: \(error.url.redacted): \(error.reason)")
         case .restarted(let reason): notice("\(name): starting over: \(reason)")
         case .mirrorExcluded(let url, let reason):
           notice("\(name): a mirror is not used any more: \(url.redacted): \(reason)")

@@ -54,7 +54,7 @@ extension RealMounts {
         Set(object.keys) == [
           "version", "mountpoint", "uptime_seconds", "verifies_servers",
           "rate_limit_bytes_per_second", "timeouts", "totals", "cache",
-          "kernel", "failed_listings", "files",
+          "kernel", "list", "failed_listings", "files",
         ])
       let files = try #require(object["files"] as? [[String: Any]])
       let file = try #require(files.first)

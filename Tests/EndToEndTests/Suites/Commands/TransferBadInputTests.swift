@@ -208,6 +208,16 @@ extension RealMounts {
       #expect(result.error.contains("'host/a': malformed URL: no scheme"), "\(result.error)")
     }
 
+    @Test func `a list without -i, and a URL after -H, are told from URLs and headers`() throws {
+      let work = try TransferWorkspace()
+      try work.sandbox.write("http://127.0.0.1:9/a\n", to: "work/list.txt")
+      let list = try work.get("list.txt")
+      #expect(list.error.contains("'list.txt' is a file, and no URL: a list needs -i"))
+      let header = try work.get("http://127.0.0.1:9/a", "-H", "https://127.0.0.1:9/b")
+      #expect(header.ending == .exited(1))
+      #expect(header.error.contains("--header: a header is written 'Name: value'"))
+    }
+
     // MARK: Full disks
 
     @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
@@ -219,7 +229,7 @@ extension RealMounts {
         atPath: disk.path + "/there", withIntermediateDirectories: false)
       let result = try work.get(
         origin.url("a.bin", length: 512 << 20, seed: 1), "-o", disk.path + "/there/a.bin")
-      expectRefusal(result, work, mentions: "a.bin", "needs 536870912 bytes", "free")
+      expectRefusal(result, work, mentions: "a.bin", "needs 512 MiB, and only", "free")
       #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path + "/there").isEmpty)
       let requests = try origin.requests()
       #expect(requests.count == 1)

@@ -77,7 +77,47 @@ extension RealMounts {
       ] {
         let result = try run([try Products.httpfs] + arguments)
         #expect(result.ending == .exited(64), "\(arguments)")
+        #expect(result.error.contains("Usage: httpfs \(arguments[0]) "), "\(result.error)")
       }
+    }
+
+    @Test func `refresh waits for the list, and fails with the reason until it can be read`() throws
+    {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 1000, seed: 1)
+      let list = try sandbox.write("\(url)\n", to: "urls.txt")
+      let mount = try sandbox.mount(source: list)
+      func status() throws -> String { try output(of: ["cat", mount.path(".status")]) }
+      try sandbox.write("no URL at all\n", to: "urls.txt")
+      let broken = try httpfs("refresh", mount.mountpoint)
+      #expect(broken.ending == .exited(1))
+      #expect(broken.error.hasPrefix("httpfs: list not reloaded: "), "\(broken.error)")
+      #expect(broken.error.contains("urls.txt:1: "), "\(broken.error)")
+      #expect(try status().contains("\nlist not reloaded: "))
+      try shell("rm \(quoted(list))")
+      let missing = try httpfs("refresh", mount.mountpoint)
+      #expect(missing.error.contains("No such file"), "\(missing.error)")
+      try sandbox.write("\(url)\n out=b.bin\n", to: "urls.txt")
+      #expect(try httpfs("refresh", mount.mountpoint).succeeded)
+      #expect(access(mount.path("b.bin"), F_OK) == 0)
+      #expect(try !status().contains("not reloaded"))
+      let single = try sandbox.mount(source: url, cache: "other")
+      let none = try httpfs("refresh", single.mountpoint)
+      #expect(none.error.contains("has no list file"), "\(none.error)")
+    }
+
+    @Test func `a file of a listing can be named before anybody has looked it up`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      try shell("mkdir \(quoted(root))/d; echo hello > \(quoted(root))/d/hello.txt")
+      let server = try sandbox.nginx(root: root, locations: "autoindex on;")
+      let mount = try sandbox.mount(source: server.url(""))
+      let pattern = try httpfs("pin", mount.mountpoint, "d/*.iso")
+      #expect(pattern.error.contains("run 'find \(mount.mountpoint)' first"), "\(pattern.error)")
+      let named = try httpfs("pin", mount.mountpoint, "d/hello.txt")
+      #expect(named.succeeded, "\(named.error)")
+      #expect(try httpfs("pin", mount.mountpoint, "d/other.txt").ending == .exited(1))
     }
 
     @Test func `more names than one write may bring are given in several`() throws {

@@ -161,6 +161,42 @@ extension RealMounts {
       #expect(try work.get(url).ending == .exited(73))
     }
 
+    @Test(arguments: [
+      (["-qO-"], nil), (["-LO"], "a.bin"), (["-fsSL", "-o", "zz"], "zz"), (["-fsSLo", "zz"], "zz"),
+      (["-qc"], "a.bin"), (["-Ofile"], "file"), (["-nH", "-nd"], "a.bin"), (["-sSfLOJ"], "a.bin"),
+      (["-qP", "down"], "down/a.bin"), (["-Pdown"], "down/a.bin"), (["-C-", "-qx2"], "a.bin"),
+    ])
+    func `short options may stand together, with a value at their end`(
+      _ options: [String], _ name: String?
+    ) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 1000, seed: 5)
+      let result = try work.run(["get"] + options + [url])
+      #expect(result.succeeded, "\(result.error)")
+      guard let name else {
+        #expect(!result.output.isEmpty && work.names.isEmpty)
+        return
+      }
+      #expect(try work.sha256(name) == Digest.ofContent(seed: 5, byteCount: 1000))
+    }
+
+    @Test(arguments: [
+      (["-k", "1M"], "-k is curl's here"), (["-s", "5"], "write -x 5"),
+      (["-u", "u:pw"], "use --netrc"), (["--user", "u"], "use --netrc"),
+      (["--password", "p"], "use --netrc"), (["--tries=3"], "Use '--retries'"),
+      (["-t", "3"], "Use '--retries'"), (["-v"], "--json"), (["-A", "x"], "--user-agent"),
+      (["-rl", "x"], "--depth"), (["--usr"], "Unknown option '--usr'"),
+    ])
+    func `an option of another program that is none here is answered with what to write`(
+      _ options: [String], _ text: String
+    ) throws {
+      let result = try TransferWorkspace().run(["get"] + options + ["http://127.0.0.1:9/a"])
+      #expect(result.ending != .exited(0))
+      #expect(result.errorLines.first?.contains(text) == true, "\(result.error)")
+      #expect(!result.error.contains("Did you mean"), "\(result.error)")
+    }
+
     @Test func `--checksum-file compares each file with its line`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
@@ -186,7 +222,10 @@ extension RealMounts {
       let origin = try OriginServer()
       let url = origin.url("a.bin", length: 1000, seed: 5)
       let dead = "http://127.0.0.1:9/a.bin"
-      #expect(try work.get("-o", "a.bin", "--mirror", url, dead).succeeded)
+      let first = try work.get("-o", "a.bin", "--mirror", url, dead)
+      #expect(first.succeeded)
+      #expect(first.error.contains("a mirror does not answer: \(dead): "), "\(first.error)")
+      #expect(!first.error.contains("from \(dead)"), "\(first.error)")
       #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 5, byteCount: 1000))
       #expect(try work.get("--mirror", url, url, dead).ending == .exited(64))
     }

@@ -127,12 +127,16 @@ extension RealMounts {
       let missing = origin.fileURL("nothing")
       let result = try home.run("mount", "--daemon", missing, place)
       #expect(result.ending == .exited(1))
-      #expect(result.error.contains("HTTP 404 Not Found; check the URL"), "\(result.error)")
+      #expect(result.error.hasSuffix("HTTP 404 Not Found; check the URL\n"), "\(result.error)")
+      #expect(result.error.split(separator: "\n").count == 1, "\(result.error)")
       let refused = try home.run("mount", "--daemon", "http://127.0.0.1:9/a.bin", place)
       #expect(refused.ending == .exited(1))
       #expect(refused.error.contains("connection refused"), "\(refused.error)")
       #expect(refused.error.contains("--no-check"), "\(refused.error)")
       #expect(MountTable.httpfs(at: place) == nil)
+      // No empty caches are left.
+      let caches = home.sandbox.path(".cache/httpfs/mounts")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: caches).isEmpty)
 
       // Of several, each failure is a warning.
       let both = try home.run(
@@ -143,6 +147,42 @@ extension RealMounts {
       #expect(access("\(place)/a.bin", F_OK) == 0)
       let other = try home.mount("n", "--no-check", missing)
       #expect(access("\(other)/nothing", F_OK) != 0)
+    }
+
+    @Test(arguments: [
+      (["www.example.org/a.zip"], "write http:// or https:// before it"),
+      (["http:///a"], "httpfs: malformed URL: no host"),
+      (["--cache-size", "10", "http://127.0.0.1:9/a"], "--cache-size is 10 B"),
+    ])
+    func `what cannot be mounted is refused with how to write it`(
+      _ words: [String], _ text: String
+    ) throws {
+      let home = try Home()
+      let place = try home.sandbox.makeDirectory("m")
+      let result = try home.run(["mount"] + words + [place], within: .seconds(20))
+      #expect(result.error.contains(text), "\(result.error)")
+      #expect(!result.error.contains("URL: malformed URL"), "\(result.error)")
+    }
+
+    @Test func `cache evict --to frees all caches that are not in use, oldest use first`() throws {
+      let origin = try OriginServer()
+      let home = try Home()
+      for name in ["a.bin", "b.bin", "c.bin"] {
+        let place = try home.mount("m-\(name)", origin.url(name, length: 1 << 20, seed: 1))
+        _ = try digest(of: "\(place)/\(name)")
+        if name != "c.bin" { #expect(try home.run("umount", place).succeeded) }
+        // The time of a use is counted in seconds.
+        pause(for: .milliseconds(1100))
+      }
+      let result = try home.run("cache", "evict", "--to", "1500K")
+      #expect(result.succeeded, "\(result.error)")
+      #expect(result.error.contains(" is left: process "), "\(result.error)")
+      let lines = result.output.split(separator: "\n")
+      #expect(lines.count == 2 && lines[0].contains("/a-bin-"), "\(lines)")
+      #expect(try home.run("cache", "evict", "--to", "0").ending == .exited(64))
+      #expect(try home.run("cache", "evict", "--to", "1").succeeded)
+      let listed = try home.run("cache", "ls").output.split(separator: "\n")
+      #expect(listed.contains { $0.hasPrefix("2 empty caches below ") }, "\(listed)")
     }
 
     @Test func `commands take complete paths, and options are given in the style of mount(8)`()
