@@ -6,7 +6,8 @@ internal import Synchronization
 /// The network thread reports; any thread may read, listen or wait. No method here waits for a
 /// listener.
 ///
-/// Lock order: `state` is a leaf; continuations are resumed after its release.
+/// Lock order: `state` is held while events are appended to the listeners' buffers, whose locks are
+/// leaves. Continuations are resumed after its release.
 final class TransferMonitor: Sendable {
   private typealias Waiter = CheckedContinuation<Result<TransferResult, TransferError>, Never>
 
