@@ -57,12 +57,12 @@ import Testing
     #expect(!schedule.isDue(now: start + .seconds(4)))
   }
 
-  @Test("Writing waits when 28 MiB have come behind a sync")
+  @Test("Writing waits when 26 MiB have come behind a sync")
   func full() {
     var schedule = SyncSchedule(wantedByteCount: nil, now: start)
     schedule.wrote(24 << 20)
     schedule.began()
-    schedule.wrote((28 << 20) - 1)
+    schedule.wrote((26 << 20) - 1)
     #expect(!schedule.isFull)
     schedule.wrote(1)
     #expect(schedule.isFull)

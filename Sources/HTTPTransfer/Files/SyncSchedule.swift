@@ -15,9 +15,9 @@ package struct SyncSchedule {
 
   /// The maximum number of bytes that wait behind a sync in progress.
   ///
-  /// With as many bytes that the sync writes, and 8 MiB in buffers, a power failure costs at most
+  /// With as many bytes that the sync writes, and 11 MiB in buffers, a power failure costs at most
   /// 64 MiB, however slow the disk is.
-  private static let waitingByteCount: Int64 = 28 << 20
+  private static let waitingByteCount: Int64 = 26 << 20
 
   /// The bytes written since the last sync began.
   private var uncommittedByteCount: Int64 = 0
