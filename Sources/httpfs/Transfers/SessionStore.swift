@@ -6,88 +6,114 @@ import LinuxSystem
 ///
 /// One process at a time uses it, replaces it in one step and removes it.
 ///
-/// Its lock is the file that will become the next session, `PATH.httpfs-next`. It is created before
-/// anything is read and exists until the end. A process that finds one without a lock takes it over
-/// and discards what a killed process has left in it. If another program has meanwhile put a file
-/// at the session's path, that file is neither replaced nor removed.
+/// Its lock is an empty file, `PATH.httpfs-lock`, which exists under that name from before anything
+/// is read until the end. A process that finds one without a lock takes it over, and removes what
+/// a killed process has left of the next session, `PATH.httpfs-next`. If another program has
+/// meanwhile put a file at the session's path, that file is neither replaced nor removed.
 final class SessionStore {
   let path: String
-  private let temporary: String
-  private static let suffix = ".httpfs-next"
-  /// The next session, locked.
-  private var next: Int32
+  private let lock: Descriptor
   /// The current session file, as far as this process knows; nil if there is none.
-  private var current: FileMetadata.Identity?
+  ///
+  /// While it is open, no other file gets its inode number.
+  private var current: Descriptor?
+
+  private static let (lockSuffix, nextSuffix) = (".httpfs-lock", ".httpfs-next")
+  private var nextPath: String { path + Self.nextSuffix }
 
   /// - Throws: if another process uses the session, or if none can be written there.
   init(path: String) throws(CommandFailure) {
     self.path = path
-    temporary = path + Self.suffix
-    next = -1
-    next = try openNext()
+    lock = try Self.makeLock(path)
+    try removeLeftover()
   }
 
   deinit {
     // Before releasing the lock, which another process may be waiting for.
-    if isNext(next) { unlink(temporary) }
-    close(next)
+    let lockPath = path + Self.lockSuffix
+    if Self.isAt(lockPath, lock) { unlink(lockPath) }
   }
 
-  /// Creates the next session and locks it.
-  private func openNext() throws(CommandFailure) -> Int32 {
+  private static func makeLock(_ path: String) throws(CommandFailure) -> Descriptor {
+    let lockPath = path + lockSuffix
     for _ in 0..<10 {
-      let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-      let descriptor = open(temporary, flags, 0o600)
-      guard descriptor >= 0 else { throw failure(.last) }
-      var status = stat()
-      guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-        status.st_uid == geteuid(), status.st_mode & 0o077 == 0, status.st_nlink <= 1,
-        Self.isOfSession(descriptor)
-      else {
-        close(descriptor)
-        throw CommandFailure(
-          "'\(temporary)', which the session needs, is not a private file that you own: remove it")
+      let lock: Descriptor
+      do throws(ErrorNumber) {
+        lock = try open(lockPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+      } catch {
+        throw CommandFailure("cannot write session '\(path)'", error)
       }
-      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-        close(descriptor)
-        throw CommandFailure("the session '\(path)' is in use by another process")
+      guard let status = privateStatus(lock), status.st_size == 0 else {
+        throw foreignFile(at: lockPath)
       }
-      // The previous holder may have made it the session, or removed it.
-      if isNext(descriptor) { return descriptor }
-      close(descriptor)
+      guard flock(lock.rawValue, LOCK_EX | LOCK_NB) == 0 else { break }
+      // The previous holder may have removed it.
+      if isAt(lockPath, lock) { return lock }
     }
     throw CommandFailure("the session '\(path)' is in use by another process")
   }
 
-  /// Whether the leftover of an earlier process is a session, or the start of one.
-  private static func isOfSession(_ descriptor: Int32) -> Bool {
+  /// Removes the next session of a killed process.
+  private func removeLeftover() throws(CommandFailure) {
+    do throws(ErrorNumber) {
+      let leftover = try Self.open(nextPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      guard Self.privateStatus(leftover) != nil, Self.isOfSession(leftover) else {
+        throw ErrorNumber(rawValue: EEXIST)
+      }
+    } catch {
+      if error.rawValue == ENOENT { return }
+      throw Self.foreignFile(at: nextPath)
+    }
+    guard unlink(nextPath) == 0 else { throw failure(.last) }
+  }
+
+  private static func open(_ path: String, _ flags: CInt) throws(ErrorNumber) -> Descriptor {
+    let file = Glibc.open(path, flags | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw .last }
+    return Descriptor(file)
+  }
+
+  /// The status of a regular file that belongs to this user alone; nil of another.
+  private static func privateStatus(_ file: Descriptor) -> stat? {
+    var status = stat()
+    guard fstat(file.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      status.st_uid == geteuid(), status.st_mode & 0o077 == 0, status.st_nlink <= 1
+    else { return nil }
+    return status
+  }
+
+  private static func foreignFile(at path: String) -> CommandFailure {
+    CommandFailure(
+      "'\(path)', which the session needs, is not a private file that it has left: remove it")
+  }
+
+  /// Whether a file is a session, or the start of one.
+  private static func isOfSession(_ file: Descriptor) -> Bool {
     let heading = Array(SessionFile.heading.utf8)
     var start = [UInt8](repeating: 0, count: heading.count)
-    let count = pread(descriptor, &start, start.count, 0)
+    let count = pread(file.rawValue, &start, start.count, 0)
     return count >= 0 && heading.starts(with: start.prefix(count))
   }
 
-  private func isNext(_ descriptor: Int32) -> Bool {
-    (try? SystemCalls.isSameFile(descriptor, temporary, in: AT_FDCWD)) == true
+  /// Whether an open file is at a path; a link there is not followed.
+  private static func isAt(_ path: String, _ file: Descriptor) -> Bool {
+    (try? SystemCalls.isSameFile(file.rawValue, path, in: AT_FDCWD)) == true
   }
 
-  /// The identity of the file at a path; nil if it does not exist.
-  private static func identity(
-    at path: String, followingLinks: Bool
-  ) -> FileMetadata.Identity? {
-    var status = stat()
-    guard (followingLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
-    return FileMetadata(status).identity
-  }
-
-  /// Whether `path` is that of the session or of its next one, under any name of its directory.
+  /// Whether `path` is that of the session, or of a file beside it that the session needs, under
+  /// any name of its directory.
   func isUsed(by path: String) -> Bool {
     let (own, other) = (Self.place(self.path), Self.place(path))
     // Most paths have other names, so their directories need not be compared.
-    guard other.name == own.name || other.name == own.name + Self.suffix else { return false }
-    let directory = Self.identity(at: own.directory, followingLinks: true)
-    return directory != nil
-      && directory == Self.identity(at: other.directory, followingLinks: true)
+    let names = ["", Self.lockSuffix, Self.nextSuffix].map { own.name + $0 }
+    guard names.contains(other.name) else { return false }
+    let directory = Self.identity(ofDirectory: own.directory)
+    return directory != nil && directory == Self.identity(ofDirectory: other.directory)
+  }
+
+  private static func identity(ofDirectory path: String) -> FileMetadata.Identity? {
+    var status = stat()
+    return stat(path, &status) == 0 ? FileMetadata(status).identity : nil
   }
 
   private static func place(_ path: String) -> (directory: String, name: String) {
@@ -103,14 +129,15 @@ final class SessionStore {
   /// It determines where files go, so it must belong to this user and must not be writable by
   /// others.
   func contents() throws(CommandFailure) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      if errno == ENOENT { return nil }
-      throw CommandFailure("cannot open session '\(path)'", .last)
+    let file: Descriptor
+    do throws(ErrorNumber) {
+      file = try Self.open(path, O_RDONLY | O_NONBLOCK)
+    } catch {
+      if error.rawValue == ENOENT { return nil }
+      throw CommandFailure("cannot open session '\(path)'", error)
     }
-    defer { close(descriptor) }
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
+    guard fstat(file.rawValue, &status) == 0 else {
       throw CommandFailure("cannot open session '\(path)'", .last)
     }
     guard status.st_mode & S_IFMT == S_IFREG else {
@@ -125,11 +152,26 @@ final class SessionStore {
         "the session '\(path)' may be changed by other users: look through it, then chmod go-w it")
     }
     // If it is a link, the link is replaced.
-    current = Self.identity(at: path, followingLinks: false)
+    current = Self.isAt(path, file) ? file : try openLink()
     do throws(ErrorNumber) {
-      return try StreamCalls.contents(of: descriptor)
+      return try StreamCalls.contents(of: file.rawValue)
     } catch {
       throw CommandFailure("cannot read session '\(path)'", error)
+    }
+  }
+
+  /// The symbolic link at the path, itself.
+  private func openLink() throws(CommandFailure) -> Descriptor {
+    let pathOnly: CInt = 0o10_000_000  // O_PATH, which Swift does not import
+    do throws(ErrorNumber) {
+      let link = try Self.open(path, pathOnly | O_NOFOLLOW)
+      // A file that has come there meanwhile is not the one that was read.
+      guard try SystemCalls.isSymbolicLink(path, in: AT_FDCWD), Self.isAt(path, link) else {
+        throw ErrorNumber(rawValue: ESTALE)
+      }
+      return link
+    } catch {
+      throw CommandFailure("cannot open session '\(path)'", error)
     }
   }
 
@@ -137,21 +179,22 @@ final class SessionStore {
   ///
   /// It is private, because it contains URLs with credentials.
   func write(_ text: String) throws(CommandFailure) {
-    if next < 0 { next = try openNext() }
-    try fill(next, text)
-    try checkCurrent()
-    var status = stat()
-    guard fstat(next, &status) == 0, isNext(next) else {
-      throw failure(ErrorNumber(rawValue: ESTALE))
+    let next: Descriptor
+    do throws(ErrorNumber) {
+      next = try Self.open(nextPath, O_WRONLY | O_CREAT | O_EXCL)
+    } catch {
+      throw failure(error)
     }
-    guard rename(temporary, path) == 0 else { throw failure(.last) }
-    current = FileMetadata(status).identity
-    // The file keeps the lock until the next one exists, so that no other process can take it in
-    // between.
-    let written = next
-    next = -1
-    defer { close(written) }
-    next = try openNext()
+    do throws(CommandFailure) {
+      try fill(next, text)
+      try checkCurrent()
+      guard Self.isAt(nextPath, next) else { throw failure(ErrorNumber(rawValue: ESTALE)) }
+      guard rename(nextPath, path) == 0 else { throw failure(.last) }
+    } catch {
+      if Self.isAt(nextPath, next) { unlink(nextPath) }
+      throw error
+    }
+    current = next
   }
 
   /// Removes the session.
@@ -163,9 +206,10 @@ final class SessionStore {
 
   /// - Throws: if another program has put a different file there.
   private func checkCurrent() throws(CommandFailure) {
-    guard Self.identity(at: path, followingLinks: false) != current else { return }
+    if let current, Self.isAt(path, current) { return }
     // If the file is gone, nothing is destroyed.
-    if Self.identity(at: path, followingLinks: false) == nil {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
       current = nil
       return
     }
@@ -173,18 +217,13 @@ final class SessionStore {
       "another file has come to be at '\(path)', which was the session: it is left as it is")
   }
 
-  private func fill(_ descriptor: Int32, _ text: String) throws(CommandFailure) {
-    guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else {
-      throw failure(.last)
-    }
+  private func fill(_ file: Descriptor, _ text: String) throws(CommandFailure) {
     do throws(ErrorNumber) {
-      try StreamCalls.write(Array(text.utf8), to: descriptor)
+      try StreamCalls.write(Array(text.utf8), to: file.rawValue)
     } catch {
-      // On a full disk, it would waste space.
-      ftruncate(descriptor, 0)
       throw failure(error)
     }
-    guard fsync(descriptor) == 0 else { throw failure(.last) }
+    guard fsync(file.rawValue) == 0 else { throw failure(.last) }
   }
 
   private func failure(_ error: ErrorNumber) -> CommandFailure {

@@ -458,6 +458,72 @@ extension RealMounts {
       #expect(work.names == ["a.bin", "todo"])
     }
 
+    @Test func `a file that gets the number of a removed session is left there`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*/a.bin", ["total-rate": "4m"])
+      try origin.control("*/get.php", ["latency": "2000"])
+      // First a file that the command has written, then one that it has only read.
+      for url in [urls(origin)[0], urls(origin)[1].replacing("b.bin", with: "get.php")] {
+        let process = try work.start("get", "--session", "todo", url)
+        if url.contains("a.bin") {
+          #expect(work.waitForPart(of: "a.bin"))
+        } else {
+          // It has read the session, and waits for the answer to its question for the name.
+          #expect(
+            Deadline(after: .seconds(10)).wait { work.names.contains("todo.httpfs-lock") })
+          pause(for: .seconds(1))
+        }
+        try FileManager.default.removeItem(atPath: work.path("todo"))
+        try work.sandbox.write("precious\n", to: "work/todo")
+        #expect(process.wait(within: .seconds(30)) == .exited(1))
+        #expect(try work.text("todo") == "precious\n")
+        #expect(!work.names.contains { $0.hasPrefix("todo.") }, "\(work.names)")
+        try work.sandbox.write(
+          "# A session of httpfs get\n\(urls(origin)[2])\n  out=c.bin\n", to: "work/todo")
+      }
+    }
+
+    @Test func `the lock of a session keeps its name while the session is replaced`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*/a.bin", ["total-rate": "4m"])
+      let urls = (0..<40).map { origin.url("\($0).bin", length: 1000, seed: 1) }
+      let list = try work.sandbox.write(urls.map { $0 + "\n" }.joined(), to: "list")
+      let process = try work.start(
+        "get", "-j", "1", "--session", "todo", "-i", list, self.urls(origin)[0])
+      var locks: Set<UInt64> = []
+      var sessions: Set<UInt64> = []
+      #expect(work.waitForPart(of: "a.bin"))
+      while process.isRunning {
+        var status = stat()
+        let isLocked = stat(work.path("todo.httpfs-lock"), &status) == 0
+        locks.insert(isLocked ? UInt64(status.st_ino) : 0)
+        if stat(work.path("todo"), &status) == 0 { sessions.insert(UInt64(status.st_ino)) }
+        if sessions.isEmpty { break }
+      }
+      locks.remove(0)
+      #expect(locks.count == 1)
+      #expect(process.wait(within: .seconds(30)) == .exited(0), "\(process.standardError)")
+      #expect(!work.names.contains { $0.hasPrefix("todo") }, "\(work.names)")
+    }
+
+    @Test func `a lock of a session that is not one is refused`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      for name in ["todo.httpfs-lock", "todo.httpfs-next"] {
+        try work.sandbox.write("precious\n", to: "work/\(name)")
+        #expect(chmod(work.path(name), 0o600) == 0)
+        let result = try work.get("--session", "todo", urls(origin)[0])
+        #expect(result.ending == .exited(1))
+        #expect(result.error.contains("'\(name)', which the session needs"), "\(result.error)")
+        #expect(work.names == [name])
+        #expect(try work.text(name) == "precious\n")
+        try FileManager.default.removeItem(atPath: work.path(name))
+      }
+      #expect(try origin.requests().isEmpty)
+    }
+
     @Test func `what a killed process has left of its session's next state is taken away`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
