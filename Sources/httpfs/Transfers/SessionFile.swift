@@ -129,7 +129,7 @@ struct SessionEntry: Sendable {
   /// Takes everything that a command says about the same file, except its place and the source of
   /// its name; a file that has no name yet takes one of the user.
   ///
-  /// Its checks stay if the command names none: none is lost without a word.
+  /// Each check stays if the command does not name that one: none is lost without a word.
   mutating func update(from new: SessionEntry) {
     let old = source
     if keepsPlace(before: new) {
@@ -140,12 +140,9 @@ struct SessionEntry: Sendable {
     }
     isStored = true
     isContinued = true
-    guard new.source.checksum == nil, new.source.length == nil, new.source.pieces == nil else {
-      return
-    }
-    source.checksum = old.checksum
-    source.length = old.length
-    source.pieces = old.pieces
+    source.checksum = new.source.checksum ?? old.checksum
+    source.length = new.source.length ?? old.length
+    source.pieces = new.source.pieces ?? old.pieces
   }
 
   /// Sets the path that the user named.

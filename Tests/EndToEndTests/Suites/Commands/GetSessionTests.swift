@@ -161,18 +161,58 @@ extension RealMounts {
       let other = try work.sandbox.write("\(digest)  other\n", to: "other")
       let list = try work.sandbox.write("\(url)\n  length=7\n", to: "list")
       for (arguments, code) in [
-        (["--checksum-file", other], CInt(1)), (["--checksum-file", sums], 32), (["-i", list], 22),
-        (["--checksum", "sha-256=\(zeros)", url], 32), ([url], 32),
+        (["--checksum-file", other], CInt(1)), (["--checksum-file", sums], 32),
+        (["--checksum", "sha-256=\(zeros)", url], 32), ([url], 32), (["-i", list], 22),
+        (["--checksum", "sha-256=\(digest)", url], 22),
       ] {
         let wrong = try work.run(["get", "--session", "todo"] + arguments)
         #expect(wrong.ending == .exited(code), "\(arguments): \(wrong.error)")
         #expect(work.names == ["todo"], "\(arguments)")
       }
-      let right = try work.get(
-        "--session", "todo", "-o", "two", "--checksum", "sha-256=\(digest)", url)
+      try work.sandbox.write("\(url)\n  length=\(Self.length)\n", to: "list")
+      let right = try work.get("--session", "todo", "-o", "two/", "-i", list)
       #expect(right.succeeded, "\(right.error)")
-      #expect(right.error.contains("'one' keeps its place in the session, not 'two'"))
+      #expect(right.error.contains("'one' keeps its place in the session, not 'two/a.bin'"))
       #expect(work.names == ["one"])
+    }
+
+    @Test func `each check of a file stays in its session until the command names it`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = urls(origin)[0]
+      let zeros = String(repeating: "0", count: 64)
+      try origin.control("*", ["status": "403"])
+      #expect(
+        try work.get("--session", "todo", "--checksum", "sha-256=\(zeros)", url).ending
+          == .exited(24))
+      try origin.clearControl()
+      let metalink = try work.sandbox.write(
+        """
+        <?xml version="1.0"?><metalink xmlns="urn:ietf:params:xml:ns:metalink">
+        <file name="a.bin"><size>\(Self.length)</size>
+        <url>\(url.replacing("&", with: "&amp;"))</url></file></metalink>
+        """, to: "a.meta4")
+      let pieces = try work.sandbox.write(
+        "\(url)\n  pieces=sha-256:\(Self.length):"
+          + "\(Digest.ofContent(seed: 0, byteCount: Self.length))\n", to: "pieces")
+      for list in [metalink, pieces] {
+        let wrong = try work.get("--session", "todo", "-i", list)
+        #expect(wrong.ending == .exited(32), "\(wrong.error)")
+        #expect(work.names == ["todo"])
+      }
+      let session = try work.text("todo")
+      for check in ["checksum=sha-256=\(zeros)", "length=\(Self.length)", "pieces=sha-256:"] {
+        #expect(session.contains("  \(check)"), "\(session)")
+      }
+      let other = try work.sandbox.write("\(url)\n  length=7\n", to: "other")
+      #expect(try work.get("--session", "todo", "-i", other).ending.isTransferFailure)
+      #expect(try work.text("todo").contains("  checksum=sha-256=\(zeros)"))
+      let digest = Digest.ofContent(seed: 0, byteCount: Self.length)
+      let right = try work.sandbox.write(
+        "\(url)\n  checksum=sha-256=\(digest)\n  length=\(Self.length)\n", to: "right")
+      let last = try work.get("--session", "todo", "-i", right)
+      #expect(last.succeeded, "\(last.error)")
+      #expect(work.names == ["a.bin"])
     }
 
     @Test func `a header of a list replaces the one that the session has`() throws {
