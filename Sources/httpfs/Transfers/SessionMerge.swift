@@ -4,9 +4,9 @@ import TextFormat
 
 /// The entries of a session together with those of a command, which may continue some of them.
 ///
-/// An entry of the command continues one of the session if no others of the two have its object, or
-/// if user name, header fields and place are equal, too. It is a file of its own otherwise: header
-/// fields can select other bytes under one URL.
+/// An entry of the command continues one of the session that has the same object, if place and
+/// header fields are equal, too. One of both suffices if no others of the two have that object. It
+/// is a file of its own otherwise: header fields can select other bytes under one URL.
 struct SessionMerge {
   /// The entries of the session, then those of the command that continue none.
   private(set) var entries: [SessionEntry]
@@ -52,7 +52,9 @@ struct SessionMerge {
       guard let named = named[object] else { continue }
       var open = Set(old.filter { !stored[$0].isContinued })
       if old.count == 1, named.count == 1 {
-        if !open.isEmpty { pairs.append((old[0], named[0])) }
+        if !open.isEmpty, new[named[0]].resembles(stored[old[0]]) {
+          pairs.append((old[0], named[0]))
+        }
         continue
       }
       // Equal ones are those of the command in their order.
@@ -75,28 +77,40 @@ struct SessionMerge {
 }
 
 extension SessionEntry {
-  /// What its URL names: equal for URLs that differ only in their userinfo and signatures.
+  /// What its URL names to its user: equal for URLs that differ only in passwords and signatures.
   fileprivate var object: [PathKey] {
-    [PathKey(source.url.withoutSignature), PathKey(source.isListing ? "/" : "")]
+    let user = source.url.userInfo?.prefix { $0 != ":" }
+    return [
+      PathKey(source.url.withoutSignature), PathKey(source.isListing ? "/" : ""),
+      PathKey(String(user ?? "")),
+    ]
   }
 
-  /// What selects the bytes of the object: the user and the header fields, but no password.
-  private var selection: [PathKey] {
-    let fields = source.headers.map { PathKey("\($0.name.lowercased()): \($0.value)") }
-    return [PathKey(String(source.url.userInfo?.prefix { $0 != ":" } ?? ""))] + fields.sorted()
+  /// The header fields, which can select the bytes of the object.
+  private var fields: [PathKey] {
+    source.headers.map { PathKey("\($0.name.lowercased()): \($0.value)") }.sorted()
   }
 
-  /// What an entry of a command that continues it has in common with it.
-  fileprivate var keysInSession: [[PathKey]] {
-    let key = selection + [place]
-    return nameSource.isOfResponse ? [key, selection + [directoryPlace, PathKey("")]] : [key]
+  /// Its place, and for a name from its server the directory.
+  private var placesInSession: [[PathKey]] {
+    nameSource.isOfResponse ? [[place], [directoryPlace, PathKey("")]] : [[place]]
   }
 
   /// The same of an entry of a command; the first that fits counts.
   ///
   /// Its server may name a file in its directory as it did before.
-  fileprivate var keysInCommand: [[PathKey]] {
-    let key = selection + [place]
-    return asksForName ? [selection + [directoryPlace, PathKey("")], key] : [key]
+  private var placesInCommand: [[PathKey]] {
+    asksForName ? [[directoryPlace, PathKey("")], [place]] : [[place]]
+  }
+
+  /// What an entry of a command that continues it has in common with it.
+  fileprivate var keysInSession: [[PathKey]] { placesInSession.map { fields + $0 } }
+
+  /// The same of an entry of a command; the first that fits counts.
+  fileprivate var keysInCommand: [[PathKey]] { placesInCommand.map { fields + $0 } }
+
+  /// Whether an entry of a command has the place or the header fields of one of the session.
+  fileprivate func resembles(_ stored: SessionEntry) -> Bool {
+    fields == stored.fields || placesInCommand.contains { stored.placesInSession.contains($0) }
   }
 }

@@ -215,6 +215,34 @@ extension RealMounts {
       #expect(work.names == ["a.bin"])
     }
 
+    @Test func `files of two users, or of other places and header fields, are two`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let url = urls(origin)[0]
+      func named(_ user: String) -> String { url.replacing("http://", with: "http://\(user)@") }
+      let keyed = try work.sandbox.write("\(url)\n  out=c\n  header=X-Key: k\n", to: "list")
+      for arguments in [
+        ["-o", "a", named("alice:x")], ["-o", "b", named("bob:y")], ["-i", keyed],
+        ["-o", "d", url],
+      ] {
+        let result = try work.run(["get", "--session", "todo"] + arguments)
+        #expect(result.ending == .exited(24), "\(result.error)")
+      }
+      let lines = try work.text("todo").split(separator: "\n")
+      for (line, place) in [(named("alice:x"), "a"), (named("bob:y"), "b"), (url, "d")] {
+        let number = try #require(lines.lastIndex { $0 == line })
+        #expect(["  out=\(place)", "  out=.//\(place)"].contains(lines[number + 1]), "\(lines)")
+      }
+      #expect(lines.count { $0.hasPrefix("http") } == 4, "\(lines)")
+      // A new password is that of the same user.
+      #expect(
+        try work.get("--session", "todo", named("alice:new")).ending == .exited(24))
+      let session = try work.text("todo")
+      #expect(session.contains("alice:new@") && !session.contains("alice:x@"), "\(session)")
+      #expect(session.split(separator: "\n").count { $0.hasPrefix("http") } == 4)
+    }
+
     @Test func `a header of a list replaces the one that the session has`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
