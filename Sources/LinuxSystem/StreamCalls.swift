@@ -4,23 +4,31 @@ internal import Glibc
 package enum StreamCalls {
   /// Reads a file that a user names to its end (`open(2)`, `read(2)`).
   ///
-  /// A file longer than `maximumByteCount` throws `EFBIG`.
+  /// A file longer than `maximumByteCount` throws `EFBIG`, and `ETIMEDOUT` if a pipe or terminal
+  /// lasts beyond `end`.
   package static func contents(
-    ofFile path: String, maximumByteCount: Int = 1 << 30
+    ofFile path: String, maximumByteCount: Int = 1 << 30, until end: ContinuousClock.Instant? = nil
   ) throws(ErrorNumber) -> [UInt8] {
-    let file = Descriptor(try checked { Glibc.open(path, O_RDONLY | O_CLOEXEC) })
-    return try contents(of: file.rawValue, maximumByteCount: maximumByteCount)
+    // Without O_NONBLOCK, the open itself waits for a writer of a FIFO.
+    let flags = O_RDONLY | O_CLOEXEC | (end == nil ? 0 : O_NONBLOCK)
+    let file = Descriptor(try checked { Glibc.open(path, flags) })
+    return try contents(of: file.rawValue, maximumByteCount: maximumByteCount, until: end)
   }
 
   /// Reads an open file or pipe from its current offset to its end (`read(2)`).
   ///
-  /// More than `maximumByteCount` throws `EFBIG`.
+  /// More than `maximumByteCount` throws `EFBIG`, and input that lasts beyond `end` `ETIMEDOUT`.
   package static func contents(
-    of descriptor: CInt, maximumByteCount: Int = 1 << 30
+    of descriptor: CInt, maximumByteCount: Int = 1 << 30, until end: ContinuousClock.Instant? = nil
   ) throws(ErrorNumber) -> [UInt8] {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 256 << 10)
     while true {
+      if let end {
+        let isReady = try waitForInput(of: descriptor, atMost: end - .now)
+        // Input that never ends is always ready.
+        guard isReady, .now < end else { throw ErrorNumber(rawValue: ETIMEDOUT) }
+      }
       let count = try read(into: &buffer, from: descriptor)
       if count == 0 { return bytes }
       guard bytes.count + count <= maximumByteCount else { throw ErrorNumber(rawValue: EFBIG) }

@@ -13,11 +13,12 @@ import TextFormat
 ///   - rules: the paths that the list may give.
 ///   - listings: which URLs that end in `/` are directory listings.
 ///   - naming: whether the caller asks servers for names.
+///   - end: when a pipe or terminal that is the source must have ended; nil for no limit.
 /// - Returns: the list.
 /// - Throws: ``CommandFailure`` with all errors, one line each.
 func loadSource(
   _ source: String, tree: Bool, rules: PathRules = .mount, listings: ListingRule = .never,
-  naming: NamingRule = .byURL
+  naming: NamingRule = .byURL, until end: ContinuousClock.Instant? = nil
 ) throws(CommandFailure) -> SourceList {
   do {
     if source.contains("://") {
@@ -29,8 +30,10 @@ func loadSource(
     do {
       bytes =
         try isStandardInput
-        ? StreamCalls.contents(of: STDIN_FILENO) : StreamCalls.contents(ofFile: source)
+        ? StreamCalls.contents(of: STDIN_FILENO, until: end)
+        : StreamCalls.contents(ofFile: source, until: end)
     } catch {
+      if error.rawValue == ETIMEDOUT, end != nil { throw CommandFailure.overTime }
       let name = isStandardInput ? "standard input" : "list '\(Redaction.shown(source))'"
       let action = "cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)"
       guard [ENOENT, ENOTDIR].contains(error.rawValue), looksLikeURL(source) else {

@@ -1,6 +1,6 @@
 /// How long a command may take, from its start.
 struct TimeLimit {
-  private let end: ContinuousClock.Instant?
+  let end: ContinuousClock.Instant?
 
   /// Begins now; `duration` is nil for no limit.
   init(_ duration: Duration?) { end = duration.map { .now + $0 } }

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPTransferCore
 import LinuxSystem
 
@@ -6,16 +7,21 @@ import LinuxSystem
 /// Its lines are `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`; empty lines and comments (`#`)
 /// are skipped. The length of a hash tells its algorithm.
 struct ChecksumFile {
+  let path: String
   private var checksums: [PathKey: Checksum] = [:]
 
   /// The maximum size: a line for each of a million files.
   private static let maximumByteCount = 256 << 20
 
-  init(path: String) throws(CommandFailure) {
+  /// - Throws: why it cannot be read, also that a pipe lasts beyond `end`.
+  init(path: String, until end: ContinuousClock.Instant?) throws(CommandFailure) {
+    self.path = path
     let bytes: [UInt8]
     do throws(ErrorNumber) {
-      bytes = try StreamCalls.contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
+      bytes = try StreamCalls.contents(
+        ofFile: path, maximumByteCount: Self.maximumByteCount, until: end)
     } catch {
+      if error.rawValue == ETIMEDOUT, end != nil { throw .overTime }
       throw CommandFailure("cannot read checksum file '\(path)'", error)
     }
     var number = 0

@@ -50,8 +50,7 @@ struct DownloadPlan {
   /// keep the checksum that it has there.
   ///
   /// - Throws: ``CommandFailure`` with a line for each entry that has none, whatever servers say.
-  mutating func addChecksums(of path: String) throws(CommandFailure) {
-    let file = try ChecksumFile(path: path)
+  mutating func addChecksums(of file: ChecksumFile) throws(CommandFailure) {
     var missing: [String] = []
     for index in entries.indices {
       let entry = entries[index]
@@ -66,7 +65,7 @@ struct DownloadPlan {
       }
       if entry.isOfSession, entry.source.checksum != nil { continue }
       let message =
-        "'\(escapingControls(entry.name))' has no line in '\(escapingControls(path))'"
+        "'\(escapingControls(entry.name))' has no line in '\(escapingControls(file.path))'"
       if entry.asksForName {
         // A later run could take it for a file that needs no line.
         entries[index].excludeFromSession()

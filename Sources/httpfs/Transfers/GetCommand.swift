@@ -170,10 +170,16 @@ struct GetCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      TransferRun.blockSignals()
       let timeLimit = TimeLimit(options.maxTime?.duration)
+      // Pipes and terminals are read before signals are blocked: until then, Ctrl-C ends the
+      // process.
+      let ofCommand = try loadEntries(until: timeLimit.end)
+      let checksums = try checksumFile.map { path throws(CommandFailure) in
+        try ChecksumFile(path: path, until: timeLimit.end)
+      }
+      TransferRun.blockSignals()
       let session = try session.map { path throws(CommandFailure) in try SessionFile(path: path) }
-      let named = try loadEntries(session)
+      let named = try session?.merged(with: ofCommand, warns: !options.quiet) ?? ofCommand
       var connectionsPerHost = 64
       if let connections { connectionsPerHost = max(64, connections * jobs) }
       let access = try Access(options.access)
@@ -183,7 +189,8 @@ struct GetCommand: ParsableCommand {
       let entries: [SessionEntry]
       do {
         let files = try expanded(named, client, access, timeLimit)
-        entries = try planned(withNames(files, client, access, urlCommand, timeLimit), session)
+        entries = try planned(
+          withNames(files, client, access, urlCommand, timeLimit), session, checksums)
         if !options.quiet { Self.reportNamesOfURLs(entries) }
       } catch {
         if let code = error as? ExitCode, code.rawValue > 128, !options.json, !options.quiet {
@@ -203,8 +210,10 @@ struct GetCommand: ParsableCommand {
 
   // MARK: Planning
 
-  /// The files and listings of the command line, the lists and the session.
-  private func loadEntries(_ session: SessionFile?) throws(CommandFailure) -> [SessionEntry] {
+  /// The files and listings of the command line and the lists.
+  private func loadEntries(
+    until end: ContinuousClock.Instant?
+  ) throws(CommandFailure) -> [SessionEntry] {
     var entries: [SessionEntry] = []
     var messages: [String] = []
     for url in urls {
@@ -231,12 +240,12 @@ struct GetCommand: ParsableCommand {
     guard messages.isEmpty else { throw CommandFailure(messages: messages) }
     for list in lists {
       let loaded = try loadSource(
-        list, tree: tree, listings: recursion.recursive ? .always : .unnamed, naming: naming)
+        list, tree: tree, listings: recursion.recursive ? .always : .unnamed, naming: naming,
+        until: end)
       if !options.quiet { printWarnings(of: loaded) }
       entries += loaded.entries.map { SessionEntry($0) }
     }
-    let placed = placed(entries)
-    return try session?.merged(with: placed, warns: !options.quiet) ?? placed
+    return placed(entries)
   }
 
   /// The entries with the files of their listings; without `--recursive`, listings fail.
@@ -298,10 +307,10 @@ struct GetCommand: ParsableCommand {
 
   /// The entries with their checksums, and with the failures of those that have no place.
   private func planned(
-    _ entries: [SessionEntry], _ session: SessionFile?
+    _ entries: [SessionEntry], _ session: SessionFile?, _ checksums: ChecksumFile?
   ) throws -> [SessionEntry] {
     var plan = try DownloadPlan(entries, tree: tree)
-    if let checksumFile { try plan.addChecksums(of: checksumFile) }
+    if let checksums { try plan.addChecksums(of: checksums) }
     try plan.failDuplicates()
     if let session { try plan.failObstacles(of: session) }
     return plan.entries

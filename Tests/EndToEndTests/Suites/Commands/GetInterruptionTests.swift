@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Testing
 
@@ -141,6 +142,60 @@ extension RealMounts {
       }
       let limit = isRepeated ? Duration.milliseconds(700) : .seconds(3)
       #expect(time < limit)
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a signal ends a command that waits for a list or checksums`(_ signal: CInt) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      for arguments in Self.waiting {
+        #expect(mkfifo(work.path("pipe"), 0o600) == 0)
+        let process = try work.sandbox.start(
+          try work.commandLine(["get", "--session", "todo"] + arguments + [url(origin)]),
+          input: .pipe)
+        pause(for: .seconds(1))
+        process.signal(signal)
+        // A shell shows it as 128 and the signal.
+        #expect(process.wait(within: .seconds(1)) == .signalled(signal), "\(arguments)")
+        #expect(work.names == ["pipe"])
+        try FileManager.default.removeItem(atPath: work.path("pipe"))
+      }
+    }
+
+    @Test func `--max-time ends a command that waits for a list or checksums`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      #expect(mkfifo(work.path("pipe"), 0o600) == 0)
+      for arguments in Self.waiting {
+        let process = try work.sandbox.start(
+          try work.commandLine(
+            ["get", "--session", "todo", "--max-time", "1"] + arguments + [url(origin)]),
+          input: .pipe)
+        #expect(process.wait(within: .seconds(10)) == .exited(2), "\(arguments)")
+        #expect(process.standardError.contains("--max-time"), "\(process.standardError)")
+        #expect(work.names == ["pipe"])
+      }
+    }
+
+    /// The ways to wait for input before the first request.
+    private static let waiting = [["-i", "-"], ["-i", "pipe"], ["--checksum-file", "pipe"]]
+
+    @Test func `a list and checksums may come from pipes, also under a time limit`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let command = try work.commandLine(["get", "--max-time", "60", "-i"])
+      let words = command.map(quoted).joined(separator: " ")
+      let digest = Digest.ofContent(seed: 11, byteCount: Self.length)
+      for list in ["<(sleep 1; echo \(quoted(url(origin))))", "/dev/stdin"] {
+        let result = try EndToEndTests.run([
+          "bash", "-c",
+          "(sleep 1; echo \(quoted(url(origin)))) | \(words) \(list)"
+            + " --checksum-file <(sleep 1; echo '\(digest)  a.bin')",
+        ])
+        #expect(result.succeeded, "\(result.error)")
+        #expect(work.names == ["a.bin"])
+        try FileManager.default.removeItem(atPath: work.path("a.bin"))
+      }
     }
 
     @Test func `after kill -9 the same command goes on`() throws {

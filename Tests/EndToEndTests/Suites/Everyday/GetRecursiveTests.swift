@@ -346,26 +346,6 @@ extension RealMounts {
       #expect(work.names == ["good"])
     }
 
-    @Test func `a signal that comes while downloads are planned ends before any begins`() throws {
-      let (work, nginx) = try makePage(["good"])
-      let pipe = work.path("sums")
-      #expect(mkfifo(pipe, 0o600) == 0)
-      let process = try work.start(
-        "get", "--json", "-r", "--checksum-file", pipe, nginx.url("page/"))
-      // Opens when the other side reads it, after the listings.
-      let writer = open(pipe, O_WRONLY)
-      process.signal(SIGTERM)
-      let line = Array("\(String(repeating: "0", count: 64))  good\n".utf8)
-      #expect(write(writer, line, line.count) == line.count)
-      close(writer)
-      #expect(process.wait(within: .seconds(10)) == .exited(143))
-      let lines = process.standardOutput.split(separator: "\n")
-      #expect(lines.count == 1 && lines.first?.contains("\"summary\"") == true, "\(lines)")
-      let requests = try nginx.takeRequests().map(\.path)
-      // The listing, as nginx finds it.
-      #expect(requests == ["/page/page"])
-    }
-
     @Test func `Ctrl-C and --max-time end the reading of listings`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
