@@ -129,7 +129,7 @@ struct SessionEntry: Sendable {
   /// Takes everything that a command says about the same file, except its place and the source of
   /// its name; a file that has no name yet takes one of the user.
   ///
-  /// Each check stays if the command does not name that one: none is lost without a word.
+  /// Whatever the command does not name stays: no check or header field is lost without a word.
   mutating func update(from new: SessionEntry) {
     let old = source
     if keepsPlace(before: new) {
@@ -143,6 +143,9 @@ struct SessionEntry: Sendable {
     source.checksum = new.source.checksum ?? old.checksum
     source.length = new.source.length ?? old.length
     source.pieces = new.source.pieces ?? old.pieces
+    source.rateLimit = new.source.rateLimit ?? old.rateLimit
+    if new.source.headers.isEmpty { source.headers = old.headers }
+    if new.source.mirrors.isEmpty { source.mirrors = old.mirrors }
   }
 
   /// Sets the path that the user named.

@@ -257,6 +257,26 @@ extension RealMounts {
       }
     }
 
+    @Test func `header fields, mirrors and rate limit stay that the command does not name`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let url = urls(origin)[0]
+      let mirror = origin.url("mirror", length: Self.length, seed: 0)
+      let list = try work.sandbox.write(
+        "\(url)\t\(mirror)\n  header=X-Key: k\n  max-download-limit=90000000\n", to: "list")
+      #expect(try work.get("--session", "todo", "-i", list).ending == .exited(24))
+      try origin.clearLog()
+      #expect(try work.get("--session", "todo", url).ending == .exited(24))
+      let requests = try origin.requests()
+      #expect(!requests.isEmpty && requests.allSatisfy { $0.fields["x-key"] == "k" })
+      let session = try work.text("todo")
+      for part in ["\(url)\t\(mirror)\n", "  header=X-Key: k\n", "limit=90000000\n"] {
+        #expect(session.contains(part), "\(session)")
+      }
+    }
+
     @Test func `a header field that selects the bytes is part of what a file of a session is`()
       throws
     {
