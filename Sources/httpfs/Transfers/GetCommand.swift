@@ -243,9 +243,15 @@ struct GetCommand: ParsableCommand {
         list, tree: tree, listings: recursion.recursive ? .always : .unnamed, naming: naming,
         until: end)
       if !options.quiet { printWarnings(of: loaded) }
-      entries += loaded.entries.map { SessionEntry($0) }
+      listed += loaded.entries
     }
-    return placed(entries)
+    // A URL that a list repeats with the same name is one file. The list says all about it: beside
+    // lists, no option is about one URL.
+    func key(_ entry: SourceEntry) -> [PathKey] { [PathKey(entry.url.text), PathKey(entry.path)] }
+    let keys = Set(listed.map(key))
+    entries.removeAll { keys.contains(key($0.source)) }
+    return placed(entries + listed.map { SessionEntry($0) })
+    var listed: [SourceEntry] = []
   }
 
   /// The entries with the files of their listings; without `--recursive`, listings fail.

@@ -39,6 +39,20 @@ extension RealMounts {
         FileStatus.files(named: "a.bin", below: work.directory).count == (isDirectory ? 1 : 0))
     }
 
+    @Test func `a URL that a list repeats with the same name is one file, with another name two`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 1000, seed: 2)
+      for (line, names) in [("", ["a.bin"]), ("  out=b\n", ["a.bin", "b"])] {
+        let list = try work.sandbox.write("\(url)\n\(line)", to: "list")
+        let result = try work.get(url, "-i", list)
+        #expect(result.succeeded, "\(result.error)")
+        #expect(work.names == names)
+      }
+    }
+
     @Test func `-o - writes the file and nothing else to a pipe`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
