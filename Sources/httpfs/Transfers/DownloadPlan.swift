@@ -107,7 +107,7 @@ struct DownloadPlan {
     let start = "two files of the name '\(entry.path)'"
     if other.isOfSession {
       return "\(start), one of them in the session, and not certainly the same file: choose another"
-        + " name with -o or out=, or let the session finish first"
+        + " name with -o or out=, let the session finish, or delete its lines in the session"
     }
     let helpsTree = !tree && other.source.url.hasOtherTreeName(than: entry.source.url)
     return "\(start); " + (helpsTree ? "use --tree, or " : "")

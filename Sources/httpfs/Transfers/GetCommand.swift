@@ -145,6 +145,9 @@ struct GetCommand: ParsableCommand {
     guard !urls.isEmpty || !lists.isEmpty || session != nil else {
       throw ValidationError("nothing to download: name a URL, a list (-i) or a session (--session)")
     }
+    if session?.split(separator: "/").last?.utf8.contains(".httpfs-".utf8) == true {
+      throw ValidationError("--session needs a name without '.httpfs-', as partial files have it")
+    }
     if checksum != nil, !isOneFile {
       throw ValidationError("--checksum is for one URL; in a list write checksum= below each")
     }
@@ -179,6 +182,11 @@ struct GetCommand: ParsableCommand {
       }
       TransferRun.blockSignals()
       let session = try session.map { path throws(CommandFailure) in try SessionFile(path: path) }
+      // No error: the option may be a setting of the configuration file.
+      if output != nil, ofCommand.isEmpty, !options.quiet {
+        printToStandardError(
+          "httpfs: warning: --output is not used: the files of a session keep their places")
+      }
       let named = try session?.merged(with: ofCommand, warns: !options.quiet) ?? ofCommand
       var connectionsPerHost = 64
       if let connections { connectionsPerHost = max(64, connections * jobs) }
@@ -238,6 +246,7 @@ struct GetCommand: ParsableCommand {
       }
     }
     guard messages.isEmpty else { throw CommandFailure(messages: messages) }
+    var listed: [SourceEntry] = []
     for list in lists {
       let loaded = try loadSource(
         list, tree: tree, listings: recursion.recursive ? .always : .unnamed, naming: naming,
@@ -251,7 +260,6 @@ struct GetCommand: ParsableCommand {
     let keys = Set(listed.map(key))
     entries.removeAll { keys.contains(key($0.source)) }
     return placed(entries + listed.map { SessionEntry($0) })
-    var listed: [SourceEntry] = []
   }
 
   /// The entries with the files of their listings; without `--recursive`, listings fail.

@@ -25,8 +25,8 @@ enum NameSource: Sendable {
   /// What helps after the failure of a download, where the name makes a difference; nil elsewhere.
   func remedy(after error: TransferError) -> String? {
     if isOfResponse, error.code == .destinationExists {
-      return ": its server chose the name, so --overwrite does not apply: move away what is there,"
-        + " or use -o, out= or --no-content-disposition for another name"
+      return ": its server chose the name, so --overwrite does not apply: move away what is there;"
+        + " -o, out= or --no-content-disposition give another name, but not in the same session"
     }
     guard self == .response || self == .urlAfterAnswer, error.code == .status,
       let status = error.status, Self.refusals.contains(status)

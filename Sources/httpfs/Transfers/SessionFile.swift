@@ -242,11 +242,6 @@ struct SessionFile {
       }
       return entries
     }
-    // The file will be replaced and finally removed, so it must not be a list that a user wrote.
-    guard bytes.starts(with: Self.heading.utf8) else {
-      throw CommandFailure(
-        "'\(path)' is not a session; fetch a list with -i, and name another file for the session")
-    }
     let list: SourceList
     do throws(SourceListError) {
       list = try SourceListReader.parse(bytes, sourceName: path, rules: .local)

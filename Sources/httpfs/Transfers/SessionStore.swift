@@ -151,6 +151,11 @@ final class SessionStore {
       throw CommandFailure(
         "the session '\(path)' may be changed by other users: look through it, then chmod go-w it")
     }
+    // The file will be replaced and finally removed, so it must not be a list that a user wrote.
+    guard Self.isOfSession(file), status.st_size >= SessionFile.heading.utf8.count else {
+      throw CommandFailure(
+        "'\(path)' is not a session; fetch a list with -i, and name another file for the session")
+    }
     // If it is a link, the link is replaced.
     current = Self.isAt(path, file) ? file : try openLink()
     do throws(ErrorNumber) {

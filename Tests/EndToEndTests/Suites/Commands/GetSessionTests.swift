@@ -491,6 +491,59 @@ extension RealMounts {
       #expect(work.names == [name])
     }
 
+    @Test func `a huge file that is not a session is refused before it is read`() throws {
+      let work = try TransferWorkspace()
+      try work.sandbox.write("", to: "work/todo")
+      #expect(truncate(work.path("todo"), 20 << 30) == 0)
+      let result = try work.get("--session", "todo")
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("'todo' is not a session"), "\(result.error)")
+    }
+
+    @Test(arguments: ["a.bin.httpfs-part", "./a.bin.httpfs-part.record", "x.httpfs-lock"])
+    func `a session is not named like a file that belongs to a download`(_ name: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get("--session", name, urls(origin)[0])
+      #expect(result.ending == .exited(64), "\(result.error)")
+      #expect(result.error.contains("without '.httpfs-'"), "\(result.error)")
+      #expect(work.names.isEmpty)
+    }
+
+    @Test func `--output without URLs is said to move no file of a session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      #expect(try work.get("--session", "todo", urls(origin)[0]).ending == .exited(24))
+      try origin.clearControl()
+      let result = try work.get("--session", "todo", "-o", "elsewhere/")
+      #expect(result.succeeded)
+      #expect(result.error.contains("warning: --output is not used"), "\(result.error)")
+      #expect(work.names == ["a.bin"])
+    }
+
+    @Test func `the file of another URL can take its place after its lines are deleted`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "404"])
+      let urls = urls(origin)
+      #expect(try work.get("--session", "todo", urls[1]).ending == .exited(3))
+      #expect(try work.get("--session", "todo", "-o", "a.bin", urls[2]).ending == .exited(3))
+      try origin.clearControl()
+      let refused = try work.get("--session", "todo", urls[0])
+      #expect(refused.ending == .exited(1))
+      #expect(refused.error.contains("or delete its lines in the session"), "\(refused.error)")
+      let session = try work.text("todo")
+      let start = try #require(session.firstRange(of: urls[2])?.lowerBound)
+      let end = try #require(session.firstRange(of: "out=a.bin\n")?.upperBound)
+      try work.sandbox.write(
+        session.replacingCharacters(in: start..<end, with: ""), to: "work/todo")
+      let result = try work.get("--session", "todo", urls[0])
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == ["a.bin", "b.bin"])
+      #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 0, byteCount: Self.length))
+    }
+
     @Test(arguments: ["todo", "./todo", "x/../todo", "absolute"])
     func `a session is never a file that is downloaded`(_ name: String) throws {
       let work = try TransferWorkspace()
