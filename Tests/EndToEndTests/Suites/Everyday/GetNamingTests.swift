@@ -273,8 +273,13 @@ extension RealMounts {
         let next = try work.run(["get", "--session", "s", "--overwrite"] + arguments)
         #expect(next.ending == .exited(73), "\(next.error)")
         #expect(!next.error.contains("unknown option"), "\(next.error)")
+        #expect(next.error.contains("but not in the same session"), "\(next.error)")
       }
       #expect(try work.text("b.bin") == "mine\n")
+      // What the message says helps.
+      try FileManager.default.moveItem(atPath: work.path("b.bin"), toPath: work.path("mine"))
+      #expect(try work.get("--session", "s").succeeded)
+      #expect(work.names == ["b.bin", "mine"])
     }
 
     @Test func `a URL without a name and without one from its server fails alone`() throws {
