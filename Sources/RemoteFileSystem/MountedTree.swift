@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
@@ -9,6 +10,8 @@ final class MountedTree: Sendable {
   /// Reads the list again.
   private let reading = Mutex<(@Sendable () -> String?)?>(nil)
   private let reloads = Mutex(Reloads())
+  /// The disk of a list may hang, and other background work must go on.
+  private let queue = DispatchQueue(label: "httpfs.reload")
 
   private struct Reloads {
     var hasList = false
@@ -45,7 +48,7 @@ final class MountedTree: Sendable {
   func reload() {
     guard let read = reading.withLock({ $0 }) else { return }
     reloads.withLock { $0.requested += 1 }
-    environment.background { [self] in
+    queue.async { [self] in
       let error = read()
       reloads.withLock { reloads in
         reloads.ended += 1

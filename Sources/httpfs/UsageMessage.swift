@@ -18,7 +18,7 @@ struct UsageMessage: CustomStringConvertible {
     "--ca-certificate": "--cacert", "--connect-time": "--connect-timeout",
     "--speed-time": "--stall-timeout",
     "--retry": "--retries", "--tries": "--retries", "-t": "--retries",
-    "-U": "--user-agent", "--load-cookies": "--cookies", "--cookie": "--cookies",
+    "--load-cookies": "--cookies", "--cookie": "--cookies",
     "--upload-file": "put", "--dir-cache-time": "--listing-ttl",
     "--metadata-ttl": "--revalidate",
   ]
@@ -32,6 +32,8 @@ struct UsageMessage: CustomStringConvertible {
     ).merging([
       "-v": "--json prints what happens, in lines",
       "-T": "write --timeout for wget's -T, and 'httpfs put' for curl's",
+      "-U": "write --user-agent for wget's -U, and the proxy with its user and password for curl's: "
+        + "--proxy http://user:password@host:port",
       "-A": "write --user-agent for curl's -A, and --include with -r for wget's",
     ]) { first, _ in first }
 

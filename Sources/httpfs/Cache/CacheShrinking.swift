@@ -24,18 +24,21 @@ struct CacheShrinking {
     var failures: [String] = []
     var caches = hold(&failures)
     var left: Int64 = 0
+    var pinnedCount = 0
     var files: [(cache: Int, entry: StoredEntry)] = []
     for (index, cache) in caches.enumerated() {
       let entries = try failing { () throws(CacheError) in try cache.inventory.entries() }
       let pinned = cache.inventory.pinnedNames
       left += entries.reduce(0) { $0 + $1.allocatedByteCount }
+      pinnedCount += entries.count { pinned.contains($0.name) }
       files += entries.filter { !pinned.contains($0.name) }.map { (index, $0) }
     }
     files.sort { $0.entry.lastUse < $1.entry.lastUse }
     for (index, entry) in files where left > limit {
       do throws(CacheError) {
         let freed = try caches[index].directory.remove(entry)
-        caches[index].removedCount += 1
+        // What others have put into the directory of an entry stays there.
+        if freed > 0 || entry.allocatedByteCount == 0 { caches[index].removedCount += 1 }
         caches[index].removedByteCount += freed
         left -= freed
       } catch {
@@ -50,7 +53,10 @@ struct CacheShrinking {
       Array("\(humanBytes(left)) left in \(counted(caches.count, "unused cache"))\n".utf8))
     if left > limit {
       failures.append(
-        "\(humanBytes(left)) cannot be removed; pinned files stay, see 'httpfs unpin'")
+        "\(humanBytes(left)) cannot be removed; "
+          + (pinnedCount > 0
+            ? "\(counted(pinnedCount, "file")) pinned, 'httpfs cache evict NAME' removes one; else "
+            : "") + "check who may write there, and for files that httpfs has not written")
     }
     if !failures.isEmpty { throw CommandFailure(messages: failures) }
   }

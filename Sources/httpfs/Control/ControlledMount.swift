@@ -92,18 +92,25 @@ struct ControlledMount {
   /// Looks up the files of these names without wildcards: files of listings can be named only then.
   ///
   /// - Returns: whether any exists.
-  private func lookUp(_ names: [String]) -> Bool {
+  /// - Throws: ``CommandFailure`` if a look-up tells neither that, nor that there is none.
+  private func lookUp(_ names: [String]) throws(CommandFailure) -> Bool {
     var isFound = false
     for name in names where !NamePattern(name).hasWildcards {
       var attributes = stat()
-      if lstat("\(mount.mountpoint)/\(name)", &attributes) == 0 { isFound = true }
+      if lstat("\(mount.mountpoint)/\(name)", &attributes) == 0 {
+        isFound = true
+      } else if ![ENOENT, ENOTDIR, ENAMETOOLONG, EINVAL].contains(errno) {
+        throw failure(
+          "cannot look up '\(escapingControls(name))' in \(shown), 'httpfs status \(shown)' shows "
+            + "why", .last)
+      }
     }
     return isFound
   }
 
   private func check(_ names: [String], _ verb: FileVerb?) throws(CommandFailure) {
     var files = try status().files
-    if lookUp(names.filter { name in !files.contains { $0.name == name } }) {
+    if try lookUp(names.filter { name in !files.contains { $0.name == name } }) {
       files = try status().files
     }
     var messages: [String] = []

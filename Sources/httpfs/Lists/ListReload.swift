@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Logging
 import RemoteFileSystem
@@ -14,7 +15,8 @@ struct ListReload: Sendable {
   init(sources: [String], tree: Bool, access: Access) {
     self.tree = tree
     self.access = access
-    guard !sources.contains("-"), sources.contains(where: { !$0.contains("://") }) else {
+    let lists = sources.filter { !$0.contains("://") }
+    guard !lists.isEmpty, lists.allSatisfy(Self.isRegularFile) else {
       self.sources = nil
       return
     }
@@ -40,6 +42,10 @@ struct ListReload: Sendable {
       return "list not reloaded: the source is not a file"
     }
     do throws(CommandFailure) {
+      // A pipe that has taken the place of a list would never end.
+      for source in sources where !source.contains("://") && Self.isOther(source) {
+        throw CommandFailure("the list '\(source)' is no regular file any more")
+      }
       let list = try loadSources(sources, tree: tree)
       for warning in list.warnings { logger.warning("\(warning)") }
       let mounted = mountSources(of: list, access)
@@ -50,6 +56,21 @@ struct ListReload: Sendable {
       logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])
       throw Refusal(error)
     }
+  }
+
+  /// Whether `path` is a file that can be read twice; standard input and pipes cannot.
+  private static func isRegularFile(_ path: String) -> Bool {
+    path != "-" && type(of: path) == S_IFREG
+  }
+
+  /// Whether `path` exists and is no regular file.
+  private static func isOther(_ path: String) -> Bool {
+    type(of: path).map { $0 != S_IFREG } ?? false
+  }
+
+  private static func type(of path: String) -> mode_t? {
+    var attributes = stat()
+    return stat(path, &attributes) == 0 ? attributes.st_mode & S_IFMT : nil
   }
 
   /// Why a list was not read again, in one line: a list may have any number of errors.

@@ -39,6 +39,10 @@ enum FamiliarOptions {
         result += depth(ofLevel: level)
       case "-P", "-d", "--dir", "--directory-prefix":
         guard let directory = rest.popFirst() else { return result + [word] }
+        // An unset variable of a script must not put files into the root directory.
+        guard !directory.isEmpty else {
+          throw CommandFailure("\(word) needs a directory, and '' is none")
+        }
         result += ["--output", directory.hasSuffix("/") ? directory : directory + "/"]
       // curl's -O takes the name of the URL; that of wget is followed by a name.
       case "-O", "--remote-name":
@@ -56,6 +60,8 @@ enum FamiliarOptions {
 
   /// Letters without a value, of `get` and of other programs.
   private static let flags = Set("JLRSNcfkqrs")
+  /// The letters that people write behind curl's -O.
+  private static let flagsBesideO = Set("JLRSfs")
   /// Letters that take the rest of their word for their value.
   private static let letters = Set("CHOPdijlox")
 
@@ -70,8 +76,8 @@ enum FamiliarOptions {
         options.append("-n\(second)")
       } else if flags.contains(letter) || rest.isEmpty && letters.contains(letter) {
         options.append("-\(letter)")
-      } else if letter == "O", rest.allSatisfy(flags.contains) {
-        // curl's: the name is that of the URL.
+      } else if letter == "O", rest.allSatisfy(flagsBesideO.contains) {
+        // curl's: the name is that of the URL. wget's name may consist of letters of other flags.
         options.append("-O")
       } else if letters.contains(letter) {
         return options + ["-\(letter)", String(rest)]

@@ -102,6 +102,11 @@ extension RealMounts {
       #expect(try httpfs("refresh", mount.mountpoint).succeeded)
       #expect(access(mount.path("b.bin"), F_OK) == 0)
       #expect(try !status().contains("not reloaded"))
+      // Nobody writes to the pipe: reading it would not end.
+      try shell("rm \(quoted(list)); mkfifo \(quoted(list))")
+      let pipe = try httpfs("refresh", mount.mountpoint)
+      #expect(pipe.error.contains("is no regular file any more"), "\(pipe.error)")
+      #expect(try httpfs("pin", mount.mountpoint, "b.bin").succeeded)
       let single = try sandbox.mount(source: url, cache: "other")
       let none = try httpfs("refresh", single.mountpoint)
       #expect(none.error.contains("has no list file"), "\(none.error)")
@@ -110,14 +115,20 @@ extension RealMounts {
     @Test func `a file of a listing can be named before anybody has looked it up`() throws {
       let sandbox = try Sandbox()
       let root = try sandbox.makeDirectory("root")
-      try shell("mkdir \(quoted(root))/d; echo hello > \(quoted(root))/d/hello.txt")
-      let server = try sandbox.nginx(root: root, locations: "autoindex on;")
+      try shell(
+        "mkdir \(quoted(root))/d \(quoted(root))/bad; echo hello > \(quoted(root))/d/hello.txt")
+      let server = try sandbox.nginx(
+        root: root, locations: "autoindex on; location /bad/ { return 403; }")
       let mount = try sandbox.mount(source: server.url(""))
       let pattern = try httpfs("pin", mount.mountpoint, "d/*.iso")
       #expect(pattern.error.contains("run 'find \(mount.mountpoint)' first"), "\(pattern.error)")
       let named = try httpfs("pin", mount.mountpoint, "d/hello.txt")
       #expect(named.succeeded, "\(named.error)")
-      #expect(try httpfs("pin", mount.mountpoint, "d/other.txt").ending == .exited(1))
+      let other = try httpfs("pin", mount.mountpoint, "d/other.txt")
+      #expect(other.error.contains("no file 'd/other.txt'"), "\(other.error)")
+      let unknown = try httpfs("pin", mount.mountpoint, "bad/x.txt")
+      #expect(unknown.ending == .exited(1))
+      #expect(unknown.error.contains("cannot look up 'bad/x.txt'"), "\(unknown.error)")
     }
 
     @Test func `more names than one write may bring are given in several`() throws {

@@ -185,6 +185,25 @@ extension RealMounts {
       #expect(listed.contains { $0.hasPrefix("2 empty caches below ") }, "\(listed)")
     }
 
+    @Test func `cache evict --to counts what it has removed, and names what it may not remove`()
+      throws
+    {
+      let origin = try OriginServer()
+      let home = try Home()
+      let place = try home.mount("m", origin.url("a.bin", length: 1 << 20, seed: 1))
+      _ = try digest(of: "\(place)/a.bin")
+      #expect(try home.run("umount", place).succeeded)
+      try shell(
+        "cd \(quoted(home.sandbox.directory)) && d=$(dirname \"$(find . -name record)\")"
+          + " && head -c 5000 /dev/zero > \"$d/foreign\"")
+      #expect(try home.run("cache", "evict", "--to", "1").output.hasPrefix("removed 1 file"))
+      let again = try home.run("cache", "evict", "--to", "1")
+      #expect(again.ending == .exited(1))
+      #expect(!again.output.contains("removed"), "\(again.output)")
+      #expect(again.error.contains("that httpfs has not written"), "\(again.error)")
+      #expect(!again.error.contains("pinned"), "\(again.error)")
+    }
+
     @Test func `commands take complete paths, and options are given in the style of mount(8)`()
       throws
     {
