@@ -32,7 +32,7 @@ struct UsageMessage: CustomStringConvertible {
     ).merging([
       "-v": "--json prints what happens, in lines",
       "-T": "write --timeout for wget's -T, and 'httpfs put' for curl's",
-      "-U": "write --user-agent for wget's -U, and the proxy with its user and password for curl's: "
+      "-U": "write --user-agent for wget's -U, and for curl's "
         + "--proxy http://user:password@host:port",
       "-A": "write --user-agent for curl's -A, and --include with -r for wget's",
     ]) { first, _ in first }

@@ -164,7 +164,8 @@ extension RealMounts {
     @Test(arguments: [
       (["-qO-"], nil), (["-LO"], "a.bin"), (["-fsSL", "-o", "zz"], "zz"), (["-fsSLo", "zz"], "zz"),
       (["-qc"], "a.bin"), (["-Ofile"], "file"), (["-nH", "-nd"], "a.bin"), (["-sSfLOJ"], "a.bin"),
-      (["-OLs"], "a.bin"), (["-Oscs"], "scs"), (["-qP", "down"], "down/a.bin"), (["-Pdown"], "down/a.bin"), (["-C-", "-qx2"], "a.bin"),
+      (["-OLs"], "a.bin"), (["-Oscs"], "scs"), (["-qP", "down"], "down/a.bin"),
+      (["-Pdown"], "down/a.bin"), (["-C-", "-qx2"], "a.bin"),
     ])
     func `short options may stand together, with a value at their end`(
       _ options: [String], _ name: String?
