@@ -14,7 +14,7 @@ enum FamiliarOptions {
     var rest = words[...]
     while let next = rest.popFirst() {
       if next == "--" { return result + [next] + rest }
-      let letters = separated(next)
+      let letters = try separated(next)
       let word = letters[0]
       rest = letters.dropFirst() + rest
       switch word {
@@ -67,7 +67,9 @@ enum FamiliarOptions {
 
   /// The options that stand together in a word, as in `-fsSLo` and `-qO-`, as words of their own;
   /// the word itself if a letter is unknown.
-  private static func separated(_ word: String) -> [String] {
+  ///
+  /// - Throws: ``CommandFailure`` if it means one thing to curl and another one to wget.
+  private static func separated(_ word: String) throws(CommandFailure) -> [String] {
     guard word.hasPrefix("-"), !word.hasPrefix("--"), word.count > 2 else { return [word] }
     var options: [String] = []
     var rest = word.dropFirst()
@@ -77,8 +79,11 @@ enum FamiliarOptions {
       } else if flags.contains(letter) || rest.isEmpty && letters.contains(letter) {
         options.append("-\(letter)")
       } else if letter == "O", rest.allSatisfy(flagsBesideO.contains) {
-        // curl's: the name is that of the URL. wget's name may consist of letters of other flags.
+        // curl's: the name is that of the URL.
         options.append("-O")
+      } else if letter == "O", rest.allSatisfy(flags.contains) {
+        throw CommandFailure(
+          "'\(word)' means options to curl, and a file to wget: write -O and the rest apart")
       } else if letters.contains(letter) {
         return options + ["-\(letter)", String(rest)]
       } else {

@@ -173,6 +173,8 @@ struct GetCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
+      // A warning about a list may find nobody to read it.
+      signal(SIGPIPE, SIG_IGN)
       let timeLimit = TimeLimit(options.maxTime?.duration)
       // Pipes and terminals are read before signals are blocked: until then, Ctrl-C ends the
       // process.

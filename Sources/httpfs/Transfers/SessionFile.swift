@@ -129,7 +129,9 @@ struct SessionEntry: Sendable {
   /// Takes everything that a command says about the same file, except its place and the source of
   /// its name; a file that has no name yet takes one of the user.
   ///
-  /// Whatever the command does not name stays: no check or header field is lost without a word.
+  /// Mirrors, header fields and limits are those of the command: mixed with those of the session,
+  /// a secret could reach another server. A check that the command does not name stays, because
+  /// none may be lost without a word; but another checksum means another content.
   mutating func update(from new: SessionEntry) {
     let old = source
     if keepsPlace(before: new) {
@@ -140,12 +142,10 @@ struct SessionEntry: Sendable {
     }
     isStored = true
     isContinued = true
-    source.checksum = new.source.checksum ?? old.checksum
+    guard new.source.checksum == nil || new.source.checksum == old.checksum else { return }
+    source.checksum = old.checksum
     source.length = new.source.length ?? old.length
     source.pieces = new.source.pieces ?? old.pieces
-    source.rateLimit = new.source.rateLimit ?? old.rateLimit
-    if new.source.headers.isEmpty { source.headers = old.headers }
-    if new.source.mirrors.isEmpty { source.mirrors = old.mirrors }
   }
 
   /// Sets the path that the user named.

@@ -46,7 +46,13 @@ final class SessionStore {
       guard let status = privateStatus(lock), status.st_size == 0 else {
         throw foreignFile(at: lockPath)
       }
-      guard flock(lock.rawValue, LOCK_EX | LOCK_NB) == 0 else { break }
+      guard flock(lock.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+        let error = ErrorNumber.last
+        if error.rawValue == EINTR { continue }
+        if error.rawValue == EWOULDBLOCK { break }
+        unlink(lockPath)
+        throw CommandFailure("cannot lock session '\(path)'", error)
+      }
       // The previous holder may have removed it.
       if isAt(lockPath, lock) { return lock }
     }

@@ -163,14 +163,14 @@ extension RealMounts {
       for (arguments, code) in [
         (["--checksum-file", other], CInt(1)), (["--checksum-file", sums], 32),
         (["--checksum", "sha-256=\(zeros)", url], 32), ([url], 32), (["-i", list], 22),
-        (["--checksum", "sha-256=\(digest)", url], 22),
       ] {
         let wrong = try work.run(["get", "--session", "todo"] + arguments)
         #expect(wrong.ending == .exited(code), "\(arguments): \(wrong.error)")
         #expect(work.names == ["todo"], "\(arguments)")
       }
-      try work.sandbox.write("\(url)\n  length=\(Self.length)\n", to: "list")
-      let right = try work.get("--session", "todo", "-o", "two/", "-i", list)
+      // The right checksum makes the session's wrong checks void.
+      let right = try work.get(
+        "--session", "todo", "-o", "two/", "--checksum", "sha-256=\(digest)", url)
       #expect(right.succeeded, "\(right.error)")
       #expect(right.error.contains("'one' keeps its place in the session, not 'two/a.bin'"))
       #expect(work.names == ["one"])
@@ -257,24 +257,44 @@ extension RealMounts {
       }
     }
 
-    @Test func `header fields, mirrors and rate limit stay that the command does not name`() throws
+    @Test func `mirrors, header fields and limits are those of the command, not of the session`()
+      throws
     {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       try origin.control("*", ["status": "403"])
       let url = urls(origin)[0]
       let mirror = origin.url("mirror", length: Self.length, seed: 0)
-      let list = try work.sandbox.write(
-        "\(url)\t\(mirror)\n  header=X-Key: k\n  max-download-limit=90000000\n", to: "list")
-      #expect(try work.get("--session", "todo", "-i", list).ending == .exited(24))
-      try origin.clearLog()
-      #expect(try work.get("--session", "todo", url).ending == .exited(24))
-      let requests = try origin.requests()
-      #expect(!requests.isEmpty && requests.allSatisfy { $0.fields["x-key"] == "k" })
-      let session = try work.text("todo")
-      for part in ["\(url)\t\(mirror)\n", "  header=X-Key: k\n", "limit=90000000\n"] {
-        #expect(session.contains(part), "\(session)")
+      func fetch(_ text: String) throws -> [String] {
+        try origin.clearLog()
+        let list = try work.sandbox.write(text, to: "list")
+        #expect(try work.get("--session", "todo", "-i", list).ending == .exited(24))
+        return try origin.requests().map { "\($0.path) \($0.fields["x-key"] ?? "")" }
       }
+      var requests = try fetch("\(url)\n  header=X-Key: secret\n  max-download-limit=90000000\n")
+      #expect(!requests.isEmpty && requests.allSatisfy { $0.hasSuffix(" secret") })
+      // The header field was meant for one server, and must not reach another one.
+      requests = try fetch("\(url)\t\(mirror)\n")
+      #expect(requests.contains { $0.contains("mirror") })
+      #expect(requests.allSatisfy { !$0.contains("secret") })
+      requests = try fetch("\(url)\n  header=X-Key: other\n")
+      #expect(!requests.isEmpty && requests.allSatisfy { !$0.contains("mirror") })
+      let session = try work.text("todo")
+      #expect(!session.contains("mirror") && !session.contains("limit="), "\(session)")
+    }
+
+    @Test func `another checksum replaces all checks of a file of a session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = urls(origin)[0]
+      let zeros = String(repeating: "0", count: 64)
+      var list = try work.sandbox.write(
+        "\(url)\n  checksum=sha-256=\(zeros)\n  length=\(Self.length + 1)\n", to: "list")
+      #expect(try !work.get("--session", "todo", "-i", list).succeeded)
+      let digest = Digest.ofContent(seed: 0, byteCount: Self.length)
+      list = try work.sandbox.write("\(url)\n  checksum=sha-256=\(digest)\n", to: "list")
+      let result = try work.get("--session", "todo", "-i", list)
+      #expect(result.succeeded, "\(result.error)")
     }
 
     @Test func `a header field that selects the bytes is part of what a file of a session is`()

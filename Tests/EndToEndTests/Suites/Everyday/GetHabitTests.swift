@@ -164,7 +164,7 @@ extension RealMounts {
     @Test(arguments: [
       (["-qO-"], nil), (["-LO"], "a.bin"), (["-fsSL", "-o", "zz"], "zz"), (["-fsSLo", "zz"], "zz"),
       (["-qc"], "a.bin"), (["-Ofile"], "file"), (["-nH", "-nd"], "a.bin"), (["-sSfLOJ"], "a.bin"),
-      (["-OLs"], "a.bin"), (["-Oscs"], "scs"), (["-qP", "down"], "down/a.bin"),
+      (["-OLs"], "a.bin"), (["-qP", "down"], "down/a.bin"),
       (["-Pdown"], "down/a.bin"), (["-C-", "-qx2"], "a.bin"),
     ])
     func `short options may stand together, with a value at their end`(
@@ -187,6 +187,7 @@ extension RealMounts {
       (["-u", "u:pw"], "use --netrc"), (["--user", "u"], "use --netrc"),
       (["--password", "p"], "use --netrc"), (["--tries=3"], "Use '--retries'"),
       (["-t", "3"], "Use '--retries'"), (["-v"], "--json"), (["-A", "x"], "--user-agent"),
+      (["-Ork"], "write -O and the rest apart"),
       (["-P", ""], "'' is none"), (["-d", ""], "'' is none"), (["-U", "u:pw"], "--proxy http://"),
       (["-rl", "x"], "--depth"), (["--usr"], "Unknown option '--usr'"),
     ])
