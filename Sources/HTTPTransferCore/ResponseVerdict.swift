@@ -17,6 +17,8 @@ package enum ResponseVerdict: Equatable, Sendable {
   case missing(status: Int)
   /// 401, 403, 407: access is denied.
   case denied(status: Int)
+  /// Any other 4xx: the server does not accept the request.
+  case rejected(status: Int)
   /// 408, 425, 429 and 5xx: try later, after `retryAfter` if the server names a delay.
   case unavailable(status: Int, retryAfter: Duration?)
   /// An answer that cannot be correct: none of it may be stored.
@@ -49,6 +51,7 @@ package enum ResponseVerdict: Equatable, Sendable {
     case 408, 425, 429, 500...599:
       self = .unavailable(
         status: response.status.code, retryAfter: RetryAfter.delay(fields, now: now))
+    case 400...499: self = .rejected(status: response.status.code)
     default: self = .invalid(reason: "unexpected status \(response.status.code)")
     }
   }

@@ -20,6 +20,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     case timedOut
     /// The server keeps sending responses that cannot be correct.
     case invalidResponse
+    /// The server does not accept the request: 400, 405 and the like.
+    case rejected
     /// The server reports that it cannot serve now (429, 5xx), or the exchange was interrupted.
     case unavailable
     /// The user's command has made no URL to request.
@@ -80,7 +82,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   private var remedy: FailureRemedy? {
     if isOfExpiredSignature { return nil }
     return switch code {
-    case .missing: .url
+    case .missing, .rejected: .url
     case .denied: reason.contains("proxy") ? .proxyCredentials : .credentials
     case .refused: .ofTLS(reason)
     case .unreachable: .network
@@ -91,7 +93,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   /// Whether it may pass without the user doing anything: not if the server's answer is clear.
   package var mayPass: Bool {
     switch code {
-    case .missing, .denied, .refused, .stale, .corrupt: false
+    case .missing, .denied, .rejected, .refused, .stale, .corrupt: false
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
       .tooManyFiles, .exhausted, .cacheFailed, .unmounted:
       true
@@ -102,7 +104,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   var isOfServer: Bool {
     switch code {
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .missing,
-      .denied, .refused:
+      .denied, .rejected, .refused:
       true
     case .stale, .unsigned, .corrupt, .tooManyFiles, .exhausted, .cacheFailed, .unmounted: false
     }
@@ -166,6 +168,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
       self.init(
         .denied, StatusPhrase.text(of: status) + ResponseFault.meaning(ofRefusal: status),
         contact: .refused)
+    case .rejected(let status):
+      self.init(.rejected, StatusPhrase.text(of: status), contact: .refused)
     case .unavailable(let status, let delay):
       self.init(
         .unavailable,
@@ -192,8 +196,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     case .stale: ESTALE
     case .timedOut: ETIMEDOUT
     case .tooManyFiles, .exhausted: EMFILE
-    case .unreachable, .disconnected, .invalidResponse, .unavailable, .unsigned, .refused, .corrupt,
-      .cacheFailed, .unmounted:
+    case .unreachable, .disconnected, .invalidResponse, .rejected, .unavailable, .unsigned,
+      .refused, .corrupt, .cacheFailed, .unmounted:
       EIO
     }
   }

@@ -88,7 +88,8 @@ import Testing
       }
       let wait = RetryPolicy().delay(failures: 1, retryAfter: delay, random: 0.5)
       return wait <= .seconds(30) ? .refused : .broken(report("a wait of \(wait)"))
-    case .notModified, .preconditionFailed, .unsatisfiable, .missing, .denied, .invalid:
+    case .notModified, .preconditionFailed, .unsatisfiable, .missing, .denied, .rejected,
+      .invalid:
       if part != nil || oracle.storableWhole != nil {
         return .broken(report("\(verdict), though nothing is wrong"))
       }

@@ -225,6 +225,7 @@ import Testing
       case (200, _), (203, _), (206, _), (304, _), (401, _), (403, _), (404, _), (407, _),
         (408, _), (410, _), (412, _), (416, _), (425, _), (429, _), (500...599, _):
         isExpected = false
+      case (400...499, _): isExpected = verdict == .rejected(status: status)
       default: isExpected = isInvalid(verdict)
       }
       #expect(isExpected, "\(status): \(verdict)")

@@ -11,7 +11,7 @@ import Testing
   private static let table: [(FileError.Code, open: CInt, read: CInt)] = [
     (.missing, ENOENT, EIO), (.denied, EACCES, EACCES), (.stale, ESTALE, ESTALE),
     (.unreachable, EIO, EIO), (.disconnected, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT),
-    (.invalidResponse, EIO, EIO),
+    (.invalidResponse, EIO, EIO), (.rejected, EIO, EIO),
     (.unavailable, EIO, EIO), (.unsigned, EIO, EIO), (.refused, EIO, EIO),
     (.tooManyFiles, EMFILE, EIO), (.exhausted, EMFILE, EIO), (.corrupt, EIO, EIO),
     (.cacheFailed, EIO, EIO), (.unmounted, EIO, EIO),
@@ -54,6 +54,7 @@ import Testing
       (.denied(status: 401), .denied, "HTTP 401 Unauthorized: credentials"),
       (.denied(status: 403), .denied, "HTTP 403 Forbidden: access is refused"),
       (.denied(status: 407), .denied, "HTTP 407 Proxy Authentication Required: the proxy"),
+      (.rejected(status: 400), .rejected, "HTTP 400 Bad Request"),
       (.unavailable(status: 503, retryAfter: nil), .unavailable, "HTTP 503 Service Unavailable"),
       (.unavailable(status: 599, retryAfter: nil), .unavailable, "HTTP 599"),
       (.unavailable(status: 429, retryAfter: .seconds(7)), .unavailable, "retry after 7.0 seconds"),

@@ -153,7 +153,7 @@ import Testing
     of id: ProbeID, _ error: FileError, at seconds: Double
   ) -> Duration? {
     state.delay(
-      after: error, of: id, unreachableLimit: .seconds(2), retryAfter: nil, policy: RetryPolicy(),
+      after: error, of: id, limit: .seconds(2), retryAfter: nil, policy: RetryPolicy(),
       random: 0.5, now: at(seconds))
   }
 }

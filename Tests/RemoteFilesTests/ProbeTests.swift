@@ -83,8 +83,35 @@ import Testing
     _ probe: inout Subject, _ id: ProbeID, _ code: FileError.Code, at seconds: Double = 0
   ) -> Duration? {
     probe.retryDelay(
-      after: FileError(code, ""), of: id, unreachableLimit: .seconds(3), retryAfter: nil,
-      policy: RetryPolicy(), random: 0.5, now: at(seconds))
+      after: FileError(code, ""), of: id, unreachableLimit: .seconds(3),
+      firstAnswerLimit: nil, retryAfter: nil, policy: RetryPolicy(), random: 0.5, now: at(seconds))
+  }
+
+  @Test(
+    "Who has never had an answer waits for errors as long as for silence, and not for a refusal",
+    arguments: [FileError.Code.unavailable, .invalidResponse, .rejected])
+  func neverAnswered(code: FileError.Code) throws {
+    func delay(
+      _ probe: inout Subject, _ id: ProbeID, at seconds: Double, limit: Duration?,
+      retryAfter: Duration? = nil
+    ) -> Duration? {
+      probe.retryDelay(
+        after: FileError(code, ""), of: id, unreachableLimit: limit, firstAnswerLimit: limit,
+        retryAfter: retryAfter, policy: RetryPolicy(), random: 0.5, now: Self.at(seconds))
+    }
+    var probe = Subject()
+    var id = try Self.ask(&probe, until: 60)
+    #expect((delay(&probe, id, at: 0, limit: .seconds(5)) == nil) == (code == .rejected))
+    if code != .rejected {
+      #expect(delay(&probe, id, at: 3, limit: .seconds(5)) != nil)
+      #expect(delay(&probe, id, at: 5, limit: .seconds(5)) == nil)
+      #expect(delay(&probe, id, at: 5, limit: .seconds(5), retryAfter: .seconds(9)) != nil)
+    }
+    // A file that has had an answer waits until the deadline.
+    probe = Subject()
+    id = try Self.ask(&probe, until: 60)
+    #expect(delay(&probe, id, at: 0, limit: nil) != nil)
+    #expect(delay(&probe, id, at: 50, limit: nil) != nil)
   }
 
   @Test("An answer between two refusals ends an outage")

@@ -144,8 +144,9 @@ import Testing
     probe.sent(id, now: since + .seconds(2))
     #expect(reason(after: .seconds(2)) == "request sent")
     let delay = probe.retryDelay(
-      after: FileError(.unavailable, "HTTP 503"), of: id, unreachableLimit: nil, retryAfter: nil,
-      policy: RetryPolicy(), random: 0, now: since + .seconds(3))
+      after: FileError(.unavailable, "HTTP 503"), of: id, unreachableLimit: nil,
+      firstAnswerLimit: nil, retryAfter: nil, policy: RetryPolicy(), random: 0,
+      now: since + .seconds(3))
     let milliseconds = Int((try #require(delay) / .milliseconds(1)).rounded())
     #expect(reason(after: .seconds(3)) == "retrying in \(milliseconds) ms after: HTTP 503")
     // The question continues for nobody.

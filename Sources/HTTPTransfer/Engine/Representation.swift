@@ -216,6 +216,7 @@ struct Representation: Sendable {
         final: TransferError(refusal: head, answer.url, of: request))
     case .unavailable(_, let delay):
       return .reject(.retry(answer.status(isTransient: true), after: delay), .discard)
+    case .rejected: return .reject(.fail(answer.status()), .stop)
     case .invalid(let reason):
       // The bytes after such a head, and the connection, cannot be trusted either.
       return (200..<300).contains(head.status.code)

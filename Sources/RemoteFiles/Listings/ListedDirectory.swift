@@ -286,7 +286,7 @@ package final class ListedDirectory: Sendable {
     let limit = isGone ? .zero : environment.settings.firstAnswerTimeout
     let delay = state.withLock {
       $0.names.delay(
-        after: error, of: id, unreachableLimit: limit, retryAfter: retryAfter, policy: policy,
+        after: error, of: id, limit: limit, retryAfter: retryAfter, policy: policy,
         random: .random(in: 0..<1), now: .now)
     }
     guard let delay else {

@@ -128,15 +128,17 @@ struct ListingState {
 
   /// How long to wait before the question is sent again after `error`; nil if a retry would not
   /// help.
+  ///
+  /// A server that has never listed the directory is asked again for `limit` only.
   mutating func delay(
-    after error: FileError, of id: ProbeID, unreachableLimit: Duration, retryAfter: Duration?,
+    after error: FileError, of id: ProbeID, limit: Duration, retryAfter: Duration?,
     policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
   ) -> Duration? {
     guard names == nil else { return nil }
     if isAsking(id) { failure = error }
     return probe.retryDelay(
-      after: error, of: id, unreachableLimit: unreachableLimit, retryAfter: retryAfter,
-      policy: policy, random: random, now: now)
+      after: error, of: id, unreachableLimit: limit, firstAnswerLimit: limit,
+      retryAfter: retryAfter, policy: policy, random: random, now: now)
   }
 
   /// The question whose time is up, if any.

@@ -25,7 +25,7 @@ struct MountEnd: Sendable {
   /// How long transfers may take to end; cancelled ones end at once.
   private static let cancellationTimeout = Duration.milliseconds(500)
 
-  /// How long commands accepted over `.control`, and a reload of the list, may still take.
+  /// How long commands accepted over `.control` may still take.
   private static let backgroundTimeout = Duration.milliseconds(500)
 
   /// Ends the mount, on a thread that may wait; returns when all is done or has taken too long.

@@ -205,7 +205,8 @@ final class Prefetcher: Sendable {
   /// Schedules another attempt after a failure, or removes the file; its status shows the reason.
   private func note(_ error: FileError, of file: RemoteFile) {
     switch error.code {
-    case .missing, .denied, .refused, .corrupt, .cacheFailed, .unmounted: return remove([file])
+    case .missing, .denied, .rejected, .refused, .corrupt, .cacheFailed, .unmounted:
+      return remove([file])
     case .stale, .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable,
       .unsigned, .tooManyFiles, .exhausted:
       break

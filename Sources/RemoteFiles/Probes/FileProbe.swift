@@ -190,14 +190,16 @@ struct FileProbe: Sendable {
     return failures
   }
 
-  /// See ``Probe/retryDelay(after:of:unreachableLimit:retryAfter:policy:random:now:)``.
+  /// See the method of the same name of ``Probe``.
   mutating func retryDelay(
-    after error: FileError, of id: ProbeID, unreachableLimit: Duration?, retryAfter: Duration?,
-    policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
+    after error: FileError, of id: ProbeID, unreachableLimit: Duration?,
+    firstAnswerLimit: Duration?, retryAfter: Duration?, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant
   ) -> Duration? {
     probe.retryDelay(
-      after: error, of: id, unreachableLimit: unreachableLimit, retryAfter: retryAfter,
-      policy: policy, random: random, now: now)
+      after: error, of: id, unreachableLimit: unreachableLimit,
+      firstAnswerLimit: firstAnswerLimit, retryAfter: retryAfter, policy: policy, random: random,
+      now: now)
   }
 
   /// Whether the question has ended at `moment`, by its deadline or already.

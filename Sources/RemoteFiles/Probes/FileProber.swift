@@ -194,12 +194,14 @@ struct FileProber: Sendable {
     let policy = environment.retryPolicy
     let limit = environment.settings.firstAnswerTimeout
     let delay = state.withLock { state -> Duration? in
-      let isLimited = state.current == nil || error.code == .exhausted
+      let firstAnswerLimit = state.current == nil ? limit : nil
       // A reader of cached bytes need not wait for a server in trouble.
       guard !state.hasBelievedBytes, !isGone else { return nil }
       return state.probe.retryDelay(
-        after: error, of: id, unreachableLimit: isLimited ? limit : nil,
-        retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1), now: .now)
+        after: error, of: id,
+        unreachableLimit: error.code == .exhausted ? limit : firstAnswerLimit,
+        firstAnswerLimit: firstAnswerLimit, retryAfter: retryAfter, policy: policy,
+        random: .random(in: 0..<1), now: .now)
     }
     guard let delay else { return end(id, .failure(error)) }
     context.recordFailure(error, isRetried: true)

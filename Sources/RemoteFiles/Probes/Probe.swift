@@ -63,6 +63,8 @@ struct Probe<Answer: Sendable>: Sendable {
     var exchange: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
+    /// When the first request failed.
+    var failingSince: ContinuousClock.Instant?
 
     /// Forgets how far the last request has come.
     mutating func forgetRequest() {
@@ -200,25 +202,37 @@ struct Probe<Answer: Sendable>: Sendable {
 
   /// How long to wait before the question is sent again after `error`.
   ///
-  /// With `unreachableLimit`, a server that cannot be reached is retried for that long only.
+  /// With `unreachableLimit`, a server that cannot be reached is retried for that long only. With
+  /// `firstAnswerLimit`, no server has ever described the file: failures are retried for that long
+  /// only, unless the server names the time, and a rejected request is not repeated.
   ///
   /// - Returns: nil if a retry would not help, or not before the deadline; the caller then ends the
   ///   question.
   mutating func retryDelay(
-    after error: FileError, of id: ProbeID, unreachableLimit: Duration?, retryAfter: Duration?,
-    policy: RetryPolicy, random: Double, now: ContinuousClock.Instant
+    after error: FileError, of id: ProbeID, unreachableLimit: Duration?,
+    firstAnswerLimit: Duration?, retryAfter: Duration?, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant
   ) -> Duration? {
     guard isAsking(id) else { return nil }
     question?.failureCount += 1
+    if question?.failingSince == nil { question?.failingSince = now }
     guard let question else { return nil }
+    // Another attempt after the limit would come too late.
+    func isOver(_ limit: Duration?, since: ContinuousClock.Instant?) -> Bool {
+      guard let limit, let since else { return false }
+      return now + FileSettings.unreachableRetryInterval - since >= limit
+    }
     switch error.code {
     case .unreachable, .disconnected, .exhausted:
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
-      // Another attempt would come too late.
-      let end = now + FileSettings.unreachableRetryInterval
-      if let unreachableLimit, end - since >= unreachableLimit { return nil }
-    case .unavailable, .invalidResponse: self.question?.unreachableSince = nil
+      if isOver(unreachableLimit, since: since) { return nil }
+    case .unavailable, .invalidResponse:
+      self.question?.unreachableSince = nil
+      if retryAfter == nil, isOver(firstAnswerLimit, since: question.failingSince) { return nil }
+    case .rejected:
+      self.question?.unreachableSince = nil
+      if firstAnswerLimit != nil { return nil }
     case .timedOut, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       return nil

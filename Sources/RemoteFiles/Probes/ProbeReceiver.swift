@@ -117,7 +117,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       // The body of a refusal may take long to arrive, and adds nothing to the status.
       report(prober.context.refusal(verdict, mirror: mirror), retryAfter: delay)
       return .discard
-    case .missing, .denied:
+    case .missing, .denied, .rejected:
       if prober.mayAskAnotherURL(id, after: askedURL) {
         outcome = .askAgain
         return .discard

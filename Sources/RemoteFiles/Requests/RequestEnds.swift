@@ -59,8 +59,8 @@ struct RequestEnds: Sendable {
       owner.state.withLock { _ = $0.version.endSegment(id) }
       owner.home.versionContradicted(owner.id)
       owner.supersede()
-    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
-      .exhausted, .cacheFailed:
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .rejected, .unavailable,
+      .unsigned, .exhausted, .cacheFailed:
       owner.file.recordFailure(error, isRetried: true)
       end(id, as: .failed(error, retryAfter: retryAfter))
     case .tooManyFiles: lackedDescriptors(id, error)

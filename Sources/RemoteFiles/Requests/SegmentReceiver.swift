@@ -82,7 +82,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       retryAfter = hasMoved ? nil : delay
     case .notModified:
       failure = FileError(verdict)
-    case .invalid:
+    case .rejected, .invalid:
       failure = FileError(verdict)
       // Neither the body after such a head nor its connection can be trusted.
       return .stop
@@ -267,7 +267,8 @@ extension ResponseVerdict {
   fileprivate var isUseless: Bool {
     switch self {
     case .missing, .denied, .unavailable: false
-    case .part, .whole, .notModified, .preconditionFailed, .unsatisfiable, .invalid: true
+    case .part, .whole, .notModified, .preconditionFailed, .unsatisfiable, .rejected, .invalid:
+      true
     }
   }
 }

@@ -91,8 +91,7 @@ final class SharedMirrors: Sendable {
     guard failures.count > 1 else { return first.error }
     let order: [FileError.Code] = [
       .unavailable, .exhausted, .timedOut, .invalidResponse, .disconnected, .unreachable, .refused,
-      .denied,
-      .missing,
+      .rejected, .denied, .missing,
     ]
     let code = failures.map(\.error.code).min {
       (order.firstIndex(of: $0) ?? 0) < (order.firstIndex(of: $1) ?? 0)

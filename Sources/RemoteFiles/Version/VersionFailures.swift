@@ -66,7 +66,9 @@ struct VersionFailures: Sendable {
   func lateness(after timeout: Duration, cause: String?) -> FileError {
     let reason = cause ?? last.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
     // Not if the time was spent on other things than waiting for a server.
-    let kept = last.map(\.code).flatMap { $0 == .invalidResponse || $0 == .unsigned ? $0 : nil }
+    let kept = last.map(\.code).flatMap {
+      [.invalidResponse, .rejected, .unsigned].contains($0) ? $0 : nil
+    }
     return FileError(kept ?? .timedOut, "no bytes within \(timeout): \(reason)")
   }
 }

@@ -112,6 +112,28 @@ extension RealMounts {
       _ = origin
     }
 
+    @Test(
+      "81 what has never answered, but with errors, fails soon", .timeLimit(.minutes(2)),
+      arguments: FaultSeeds.all)
+    func neverAnswered(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let names = ["busy.bin": "status=503", "refused.bin": "status=400"]
+      let mount = try sandbox.mount(
+        urls: names.map { origin.url($0, length: 1000, seed: seed, query: $1) }
+          + [origin.url("0.bin", length: Self.length, seed: seed)],
+        options: ["--no-check", "--first-answer-timeout", "3s"])
+      try expectWhole(mount, 0, seed: seed)
+      for (name, limits) in [
+        ("busy.bin", Duration.seconds(1)..<Duration.seconds(9)),
+        ("refused.bin", Duration.zero..<Duration.seconds(2)),
+      ] {
+        let duration = elapsed { #expect(access(mount.path(name), R_OK) != 0 && errno == EIO) }
+        #expect(limits.contains(duration), "\(name) took \(duration)")
+      }
+      #expect(try mount.unmount() == .exited(0))
+    }
+
     /// Reads the last byte, which fails; returns how long that took.
     private func failingRead(_ mount: Mount, _ name: String = "0.bin") throws -> Duration {
       try elapsed {
