@@ -174,7 +174,7 @@ import Testing
     let disk = try hashedInMemory(until: gate)
     let version = disk.version
     let file = try #require(version.state.withLock { $0.spill?.file })
-    #expect(version.storer.giveUpSpilled(0..<1000, in: file))
+    #expect(version.giveUpSpilled(0..<1000, in: file))
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()

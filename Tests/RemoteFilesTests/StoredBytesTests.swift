@@ -24,7 +24,7 @@ import Testing
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
     #expect(version.presentExtents == [0..<50])
-    #expect(version.storer.giveUpSpilled(0..<50, in: file))
+    #expect(version.giveUpSpilled(0..<50, in: file))
     #expect(version.presentExtents == [])
 
     // The memory of the version ends; its number is not reused.
@@ -65,7 +65,7 @@ import Testing
       switch loss {
       case 0: _ = version.verifier.refute(ExtentSet([100..<200]))
       case 1: _ = version.verifier.forget(from: 50, of: entry)
-      case 2: version.verifier.recordUnreadable(100..<200)
+      case 2: version.recordUnreadable(100..<200)
       default:
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
@@ -217,9 +217,9 @@ import Testing
     }
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
-    #expect(!version.storer.giveUpSpilled(0..<50, in: file))
+    #expect(!version.giveUpSpilled(0..<50, in: file))
     #expect(reply.take()?.byteCount == 50)
-    #expect(version.storer.giveUpSpilled(0..<50, in: file))
+    #expect(version.giveUpSpilled(0..<50, in: file))
   }
 
   @Test("A read that waits a second time keeps its deadline")

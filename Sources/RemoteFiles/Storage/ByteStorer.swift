@@ -234,30 +234,6 @@ struct ByteStorer: Sendable {
       return guarded.version.beginSpill(into: file)
     }
   }
-
-  /// Drops bytes that `file` holds, unless some of them are being read or awaited.
-  ///
-  /// - Returns: whether they are gone.
-  func giveUpSpilled(_ range: ByteRange, in file: SpillFile) -> Bool {
-    // Bytes that are found absent from then on are written after their memory is freed.
-    owner.environment.spills.writing.withLock { _ in giveUp(range, in: file) }
-  }
-
-  private func giveUp(_ range: ByteRange, in file: SpillFile) -> Bool {
-    let (isGone, mustFree) = owner.state.withLock { guarded -> (Bool, Bool) in
-      // Another spill file contains none of these bytes.
-      guard guarded.spill?.file === file else { return (true, false) }
-      guard guarded.version.giveUpSpilled(range, now: .now) else { return (false, false) }
-      guarded.generation += 1
-      return (true, true)
-    }
-    if mustFree {
-      // If this fails, the memory is freed with the file.
-      try? FileSystemCalls.punchHole(
-        file.descriptor.rawValue, range.lowerBound, byteCount: range.byteCount)
-    }
-    return isGone
-  }
 }
 
 extension RemoteVersion {

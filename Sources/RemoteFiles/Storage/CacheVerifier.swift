@@ -1,7 +1,6 @@
 internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
-internal import Logging
 internal import RangeCache
 internal import Synchronization
 
@@ -46,7 +45,7 @@ struct CacheVerifier: Sendable {
     }
     let damagedByteCount = drop(verification.damaged, of: entry, isRefuted: true)
     if damagedByteCount > 0 {
-      recordDamage(damagedByteCount, "cached bytes are not what was stored")
+      owner.recordDamage(damagedByteCount, "cached bytes are not what was stored")
     }
   }
 
@@ -66,7 +65,7 @@ struct CacheVerifier: Sendable {
       }
       return byteCount
     }
-    if lost > 0 { recordDamage(lost, "cached bytes are not what was stored") }
+    if lost > 0 { owner.recordDamage(lost, "cached bytes are not what was stored") }
     return lost
   }
 
@@ -90,24 +89,6 @@ struct CacheVerifier: Sendable {
     }
   }
 
-  /// Notes that the disk does not return the cached bytes of `range`.
-  ///
-  /// From then on this version is kept in memory, because the disk would not return newly stored
-  /// bytes either.
-  func recordUnreadable(_ range: ByteRange) {
-    let (lost, entry) = owner.state.withLock { guarded -> (Int64, CacheEntry?) in
-      guard let entry = guarded.entry else { return (0, nil) }
-      guarded.isUncacheable = true
-      return (guarded.loseCached(range), entry)
-    }
-    // The next mount verifies the entry before an application reads it.
-    entry?.invalidateFingerprint()
-    guard lost > 0 else { return }
-    recordDamage(lost, "the cache file cannot be read")
-    owner.environment.health.recordFailure(
-      "the cache file of '\(owner.file.source.path)' cannot be read")
-  }
-
   /// Takes the bytes beyond `end` for absent, because the data file of `entry` has become shorter.
   ///
   /// - Returns: whether any bytes were present there.
@@ -116,17 +97,8 @@ struct CacheVerifier: Sendable {
       guard guarded.entry === entry else { return 0 }
       return guarded.loseCached(end..<Int64.max)
     }
-    if lost > 0 { recordDamage(lost, "the cache file was cut") }
+    if lost > 0 { owner.recordDamage(lost, "the cache file was cut") }
     return lost > 0
-  }
-
-  private func recordDamage(_ byteCount: Int64, _ reason: String) {
-    owner.file.recordDamage(byteCount)
-    owner.environment.logger.error(
-      "cache damaged, fetching again",
-      metadata: [
-        "file": "\(owner.file.source.path)", "bytes": "\(byteCount)", "reason": "\(reason)",
-      ])
   }
 }
 

@@ -48,7 +48,7 @@ struct PieceHasher: Sendable {
     for check in checks {
       owner.environment.hashPiece { [self] in
         let reading = read(check)
-        if case .unreadable = reading { owner.verifier.recordUnreadable(check.range) }
+        if case .unreadable = reading { owner.recordUnreadable(check.range) }
         let recording = PieceRecording()
         owner.environment.storage.record { [self] in
           record(reading, of: check, recording)

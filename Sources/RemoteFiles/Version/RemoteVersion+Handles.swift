@@ -53,6 +53,14 @@ extension RemoteVersion {
       metadata: ["file": "\(file.source.path)", "error": "\(error)"])
   }
 
+  /// Records that `byteCount` cached bytes are absent from now on, because of damage.
+  func recordDamage(_ byteCount: Int64, _ reason: String) {
+    file.recordDamage(byteCount)
+    environment.logger.error(
+      "cache damaged, fetching again",
+      metadata: ["file": "\(file.source.path)", "bytes": "\(byteCount)", "reason": "\(reason)"])
+  }
+
   /// Whether any handle has it open.
   var hasHandles: Bool { state.withLock { $0.openCount > 0 } }
 

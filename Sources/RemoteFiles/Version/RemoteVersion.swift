@@ -6,9 +6,9 @@ internal import Synchronization
 
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
-/// Lock order: the file's `entryLock` → `state` → leaves such as the file's `policy`. `state` is
-/// held for decisions only, never over I/O or a reply; the file carries out a decision after the
-/// release.
+/// Lock order: the file's `entryLock`, or `SpillMemory.writing` → `state` → leaves such as the
+/// file's `policy`. `state` is held for decisions only, never over I/O or a reply; the file carries
+/// out a decision after the release.
 ///
 /// The type does not know the parts that work on it: each adds its entry point in its own file.
 package final class RemoteVersion: Sendable {
