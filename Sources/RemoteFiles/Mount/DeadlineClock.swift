@@ -14,6 +14,7 @@ final class DeadlineClock: Sendable {
 
   private struct Watched {
     let version: any WatchedVersion
+    let checkpoints: any Checkpointed
     /// How often a watch was requested: a version found idle may be in use again since.
     var requestCount = 0
   }
@@ -37,9 +38,12 @@ final class DeadlineClock: Sendable {
 
   // MARK: Watched state
 
-  /// Watches `version` until no read waits in it and all of it is committed.
-  func watch(_ version: any WatchedVersion) {
-    watch { $0.versions[version.id, default: Watched(version: version)].requestCount += 1 }
+  /// Watches `version` until no read waits in it and all of it is committed, by `checkpoints`.
+  func watch(_ version: any WatchedVersion, checkpoints: any Checkpointed) {
+    watch {
+      $0.versions[version.id, default: Watched(version: version, checkpoints: checkpoints)]
+        .requestCount += 1
+    }
   }
 
   /// Watches the deadline of `asker`'s question to the server.
@@ -57,7 +61,12 @@ final class DeadlineClock: Sendable {
   }
 
   /// The watched versions.
-  var versions: [any WatchedVersion] { state.withLock { $0.versions.values.map(\.version) } }
+  private var versions: [any WatchedVersion] {
+    state.withLock { $0.versions.values.map(\.version) }
+  }
+
+  /// The cached bytes of the watched versions.
+  var checkpointed: [any Checkpointed] { state.withLock { $0.versions.values.map(\.checkpoints) } }
 
   /// The versions in which a read began to wait after `moment`, and still waits.
   func versionsWithReads(since moment: ContinuousClock.Instant) -> Set<VersionID> {
@@ -103,8 +112,8 @@ final class DeadlineClock: Sendable {
     for item in watched {
       item.version.lookAgainIfDue(now: now)
       item.version.expire(now: now)
-      checkpoints.checkpointIfDue(item.version.checkpoints, now: now)
-      item.version.checkpoints.stampSoon()
+      checkpoints.checkpointIfDue(item.checkpoints, now: now)
+      item.checkpoints.stampSoon()
       if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
     }
     let goesOn = state.withLock { state in

@@ -70,27 +70,25 @@ struct MountEnd: Sendable {
   /// bytes, which takes the least time if they are of few files. So all data comes before the
   /// records: a COMMIT that is not on the disk is lost only with the power.
   private func commitEverything() {
-    let watched = clock.versions.map {
-      (version: $0, byteCount: $0.checkpoints.uncommittedByteCount)
-    }
-    .sorted { $0.byteCount > $1.byteCount }
-    .map(\.version)
+    let watched = clock.checkpointed.map { (version: $0, byteCount: $0.uncommittedByteCount) }
+      .sorted { $0.byteCount > $1.byteCount }
+      .map(\.version)
     let timeout = ContinuousClock.now + FileSettings.checkpointTimeout
     let commits = ContinuousClock.now + Self.beginTimeout
-    var committed: [any WatchedVersion] = []
+    var committed: [any Checkpointed] = []
     for version in watched where ContinuousClock.now < commits {
-      version.checkpoints.finishCheckpoints(until: timeout)
+      version.finishCheckpoints(until: timeout)
       context.storage.finish {
-        if version.checkpoints.commitFinally() { committed.append(version) }
+        if version.commitFinally() { committed.append(version) }
       }
     }
     let stamps = ContinuousClock.now + Self.beginTimeout
     for version in committed where ContinuousClock.now < stamps {
-      version.checkpoints.syncRecordFinally()
+      version.syncRecordFinally()
     }
     for version in watched where ContinuousClock.now < stamps {
-      version.checkpoints.finishCheckpoints(until: timeout)
-      context.storage.finish { version.checkpoints.stampFinally() }
+      version.finishCheckpoints(until: timeout)
+      context.storage.finish { version.stampFinally() }
     }
   }
 }

@@ -107,12 +107,9 @@ final class MountEnvironment: Sendable {
   /// Records that bytes of `version` which readers have seen are wrong.
   func recordDropped(_ version: VersionID) { pages.invalidate(version) }
 
-  /// Watches `version` until no read waits in it and all of it is committed.
-  func watch(_ version: any WatchedVersion) { clock.watch(version) }
-
   /// Starts a checkpoint of `version` if uncommitted data is old enough.
-  func checkpointIfDue(_ version: some WatchedVersion, now: ContinuousClock.Instant) {
-    checkpoints.checkpointIfDue(version.checkpoints, now: now)
+  func checkpointIfDue(_ version: some Checkpointed, now: ContinuousClock.Instant) {
+    checkpoints.checkpointIfDue(version, now: now)
   }
 
   // MARK: Cache size

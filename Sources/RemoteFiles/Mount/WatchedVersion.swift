@@ -1,10 +1,6 @@
 /// A version as the ``DeadlineClock`` and the end of a mount see it.
 protocol WatchedVersion: AnyObject, Sendable {
-  associatedtype Checkpoints: Checkpointed
-
   var id: VersionID { get }
-
-  var checkpoints: Checkpoints { get }
 
   /// When the most recent of the waiting reads began to wait.
   var lastWaitBegan: ContinuousClock.Instant? { get }

@@ -62,7 +62,9 @@ struct EffectRunner: Sendable {
         owner?.change { $0.plan(now: .now, into: &$1) }
       }
     }
-    if actions.needsWatch || !actions.starts.isEmpty { owner.environment.watch(owner) }
+    if actions.needsWatch || !actions.starts.isEmpty {
+      owner.environment.clock.watch(owner, checkpoints: owner.checkpoints)
+    }
   }
 
   /// Frees the place of a request that is not sent.

@@ -173,7 +173,7 @@ struct ByteStorer: Sendable {
     }
     // Only after the reads were answered, because these bytes may be dropped from now on.
     for (range, file) in spilled { owner.environment.spills.note(range, in: file, of: owner) }
-    owner.environment.checkpointIfDue(owner, now: .now)
+    owner.environment.checkpointIfDue(owner.checkpoints, now: .now)
     owner.whole?.hashIfDue()
   }
 

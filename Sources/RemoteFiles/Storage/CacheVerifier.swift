@@ -24,7 +24,7 @@ struct CacheVerifier: Sendable {
       for run in work.runs { verify(run, of: work.entry) }
     }
     // If these were the last bytes of a whole file, a stamp tells the next mount.
-    if owner.state.withLock({ $0.awaitsFingerprint }) { owner.environment.watch(owner) }
+    owner.transact { if $0.awaitsFingerprint { $1.needsWatch = true } }
   }
 
   private static let verificationLimit = 4

@@ -13,7 +13,11 @@ struct EntryLoader: Sendable {
   /// Call it without holding a lock.
   func bring(create: Bool) throws(CacheError) {
     try owner.file.entryLock.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
-    owner.change { $0.wakeReads(into: &$1) }
+    owner.transact { guarded, actions in
+      guarded.version.wakeReads(into: &actions)
+      // The watch commits what a crash has left uncommitted.
+      if guarded.awaitsRecord { actions.needsWatch = true }
+    }
   }
 
   /// Runs under the file's `entryLock`, so it makes no callback; ``bring(create:)`` answers the
@@ -75,8 +79,6 @@ struct EntryLoader: Sendable {
       }
     }
     owner.environment.recordEntry(key, of: owner)
-    // The watch commits what a crash has left uncommitted.
-    if owner.state.withLock({ $0.awaitsRecord }) { owner.environment.watch(owner) }
   }
 
   private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {

@@ -79,11 +79,11 @@ struct PieceHasher: Sendable {
       {
         record(content, in: entry)
       }
-      owner.state.withLock {
-        $0.holdCount -= 1
-        $0.unrecordedCount -= 1
+      owner.transact { guarded, actions in
+        guarded.holdCount -= 1
+        guarded.unrecordedCount -= 1
+        actions.needsWatch = true
       }
-      owner.environment.watch(owner)
     }
   }
 
@@ -123,11 +123,8 @@ struct PieceHasher: Sendable {
 
   /// Applies the result of a hash.
   private func settle(_ check: PieceTable.Check, _ reading: PieceReading) {
-    defer {
-      owner.state.withLock { $0.holdCount -= 1 }
-      // The recorded bytes must be committed, and the entry released.
-      owner.environment.watch(owner)
-    }
+    // The recorded bytes must be committed, and the entry released.
+    defer { owner.endHold() }
     guard case .read(let content) = reading else {
       // That says nothing about a server: the bytes are fetched again.
       return owner.change { $0.abandon(check, now: .now, into: &$1) }
@@ -145,7 +142,7 @@ struct PieceHasher: Sendable {
     }
     switch outcome {
     case .verified:
-      owner.environment.checkpointIfDue(owner, now: .now)
+      owner.environment.checkpointIfDue(owner.checkpoints, now: .now)
       owner.whole?.hashIfDue()
       recordProgressOfPieces()
     case .mismatch: owner.file.recordFailure(.wrongPiece, isRetried: true)

@@ -39,8 +39,7 @@ struct WholeVerifier: Sendable {
       let remedy = isWrong ? dropWhole(found) : nil
       owner.environment.storage.perform { [self] in
         if remedy != nil { removeWrongEntry() } else { settleWhole(found) }
-        owner.state.withLock { $0.holdCount -= 1 }
-        owner.environment.watch(owner)
+        owner.endHold()
       }
       // Bytes that are fetched again are stored after that.
       if let remedy { proceed(after: remedy) }

@@ -40,7 +40,7 @@ struct LengthRecorder: Sendable {
       try owner.loader.bring(create: false)
       guard let entry = owner.state.withLock({ $0.entry }) else { return }
       // The watch closes the entry when it is idle.
-      owner.environment.watch(owner)
+      owner.requestWatch()
       try entry.recordCompleteLength(length)
     } catch {
       owner.environment.logger.warning(

@@ -32,6 +32,17 @@ extension RemoteVersion {
     return idle
   }
 
+  /// Has the version watched until it is idle.
+  func requestWatch() { transact { $1.needsWatch = true } }
+
+  /// Ends a hold that kept the entry open; the watch commits its bytes and releases it.
+  func endHold() {
+    transact {
+      $0.holdCount -= 1
+      $1.needsWatch = true
+    }
+  }
+
   func recordFetched(_ byteCount: Int) {
     state.withLock { $0.fetchedByteCount += Int64(byteCount) }
   }

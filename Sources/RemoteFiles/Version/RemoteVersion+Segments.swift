@@ -9,12 +9,11 @@ extension RemoteVersion {
   func adoptSegment(
     range: ByteRange, isWhole: Bool, exchange: ExchangeID, mirror: Int
   ) -> SegmentID {
-    let id = state.withLock {
-      $0.version.adoptSegment(
+    transact { guarded, actions in
+      actions.needsWatch = true
+      return guarded.version.adoptSegment(
         range: range, isWhole: isWhole, exchange: exchange, mirror: mirror, now: .now)
     }
-    environment.watch(self)
-    return id
   }
 
   /// The parts of `range` that are absent, and that a writer therefore stores.

@@ -66,7 +66,7 @@ struct VersionHandles: Sendable {
     verifyIfSmall()
     guard let answer = pending.take() else {
       // The handle may have been closed; the watch then closes the entry.
-      return owner.environment.watch(owner)
+      return owner.requestWatch()
     }
     answer(.success(owner.reads.backingFile))
   }
@@ -118,7 +118,7 @@ struct VersionHandles: Sendable {
         if error.isOfEntry { owner.recordCacheFailure(error) }
       }
       // The handle may have been closed; the watch then closes the entry.
-      owner.environment.watch(owner)
+      owner.requestWatch()
     } late: {
     }
   }
@@ -126,7 +126,6 @@ struct VersionHandles: Sendable {
   func release() {
     let areDescriptorsShort = !owner.environment.cache.hasSpareDescriptors
     var usage: ReadActivity.Usage?
-    var awaitsFingerprint = false
     let released = owner.transact { guarded, actions in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
@@ -136,7 +135,7 @@ struct VersionHandles: Sendable {
         guarded.version.dropParked(into: &actions)
       }
       let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
-      awaitsFingerprint = guarded.awaitsFingerprint
+      if usage != nil, guarded.awaitsFingerprint { actions.needsWatch = true }
       return released
     }
     if let usage {
@@ -145,10 +144,9 @@ struct VersionHandles: Sendable {
       owner.environment.readAheadHistory.withLock {
         $0.note(fetched: usage.fetched, read: usage.read, length: length)
       }
+      owner.recordConnections()
     }
-    if usage != nil { owner.recordConnections() }
     _ = consume released
-    if usage != nil, awaitsFingerprint { owner.environment.watch(owner) }
   }
 }
 
