@@ -62,6 +62,7 @@ struct EffectRunner: Sendable {
         owner?.change { $0.plan(now: .now, into: &$1) }
       }
     }
+    if actions.looksAgain { VersionHandles(owner: owner).lookAgain() }
     if actions.needsWatch || !actions.starts.isEmpty {
       owner.environment.clock.watch(owner, checkpoints: owner.checkpoints)
     }

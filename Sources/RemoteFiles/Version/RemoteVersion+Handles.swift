@@ -43,6 +43,10 @@ extension RemoteVersion {
     }
   }
 
+  func lookAgainIfDue(now: ContinuousClock.Instant) {
+    transact { $1.looksAgain = $0.queueLookAgain(now: now) }
+  }
+
   func recordFetched(_ byteCount: Int) {
     state.withLock { $0.fetchedByteCount += Int64(byteCount) }
   }

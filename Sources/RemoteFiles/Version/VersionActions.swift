@@ -21,6 +21,8 @@ struct VersionActions {
   var flushes: [SegmentID] = []
   /// Plan again after this delay.
   var retryAfter: Duration?
+  /// Whether to look for the cache entry again.
+  var looksAgain = false
   /// Whether the version now has reads or requests that must be watched.
   var needsWatch = false
 }

@@ -95,18 +95,8 @@ struct VersionHandles: Sendable {
     try owner.loader.bring(create: false)
   }
 
-  /// Looks for the entry again if reads wait and it could not be opened before.
-  func lookAgainIfDue(now: ContinuousClock.Instant) {
-    let isDue = owner.state.withLock { guarded in
-      guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
-        !guarded.isUncacheable, !guarded.version.isSuperseded, !guarded.version.parked.isEmpty,
-        !guarded.isLookQueued, guarded.lookCount == 0,
-        guarded.lookedAt.map({ now - $0 >= CacheHealth.timeout }) ?? true
-      else { return false }
-      guarded.isLookQueued = true
-      return true
-    }
-    guard isDue else { return }
+  /// Looks for the entry again, because reads wait and it could not be opened before.
+  func lookAgain() {
     owner.environment.cacheOpens.perform { [self] in
       owner.state.withLock { $0.isLookQueued = false }
       // The reader may have closed the file.
@@ -171,10 +161,5 @@ extension RemoteVersion {
   package func recordConnections() {
     guard let proven = state.withLock({ $0.version.line.provenConnections }) else { return }
     environment.recordConnections(proven, for: file.source.url)
-  }
-
-  /// Looks for the entry again if reads wait and it could not be opened before.
-  func lookAgainIfDue(now: ContinuousClock.Instant) {
-    VersionHandles(owner: self).lookAgainIfDue(now: now)
   }
 }

@@ -226,6 +226,18 @@ struct VersionHoldings {
   /// Whether bytes or a stamp are still to be written to the record.
   var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsFingerprint }
 
+  /// Queues a look for the entry if reads wait and it could not be opened before.
+  ///
+  /// - Returns: whether it did.
+  mutating func queueLookAgain(now: ContinuousClock.Instant) -> Bool {
+    guard isRecordUnread, hasRecord, entry == nil, !isUncacheable, !version.isSuperseded,
+      !version.parked.isEmpty, !isLookQueued, lookCount == 0,
+      lookedAt.map({ now - $0 >= CacheHealth.timeout }) ?? true
+    else { return false }
+    isLookQueued = true
+    return true
+  }
+
   /// Drops the entry with all its bytes; replies that read from it keep it open.
   ///
   /// - Returns: the entry, to be released after the lock.
