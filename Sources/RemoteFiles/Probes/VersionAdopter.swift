@@ -59,7 +59,7 @@ struct VersionAdopter: Sendable {
       version.applyPolicy()
     } else {
       version.reinstate()
-      version.lengthRecorder.learn(length: content.completeLength)
+      version.learn(length: content.completeLength)
     }
     context.recordOffline(false)
     return version

@@ -62,6 +62,10 @@ struct EffectRunner: Sendable {
         owner?.change { $0.plan(now: .now, into: &$1) }
       }
     }
+    if actions.recordsLength {
+      // Not here: the disk may hang.
+      owner.environment.storage.perform { [self] in owner.loader.recordLength() }
+    }
     if actions.looksAgain { VersionHandles(owner: owner).lookAgain() }
     if actions.needsWatch || !actions.starts.isEmpty {
       owner.environment.clock.watch(owner, checkpoints: owner.checkpoints)

@@ -126,7 +126,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       guard version.admits(content) else { return refuseShorter(content, fields) }
       switch mirrors.change({ $0.judge(content, from: mirror, pinned: pinned, now: .now) }) {
       case .same, .unproven:
-        version.lengthRecorder.learn(length: content.completeLength)
+        version.learn(length: content.completeLength)
         return true
       case .declined:
         isDeclined = true
@@ -142,7 +142,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     switch version.compare(content) {
     case .same:
-      version.lengthRecorder.learn(length: content.completeLength)
+      version.learn(length: content.completeLength)
       return true
     case .different where fields.isDoubtful(for: version.file.source.url):
       failure = FileError(.invalidResponse, ResponseFault.otherDocument)

@@ -136,7 +136,7 @@ final class SegmentWriter: @unchecked Sendable {
         guard position >= expectedEnd else {
           return version.ends.failed(id, FileError(.unavailable, ResponseFault.cutShort))
         }
-      } else if let failure = version.lengthRecorder.ended(at: position) {
+      } else if let failure = version.ended(at: position) {
         return version.ends.failed(id, failure)
       }
       version.home.responseEnded(of: version.id)

@@ -1,10 +1,11 @@
 internal import ExtentRecord
 internal import HTTPTransfer
 internal import HTTPTransferCore
+internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Opens and creates the cache entry of a version.
+/// Opens and creates the cache entry of a version, and records its length there.
 struct EntryLoader: Sendable {
   let owner: RemoteVersion
 
@@ -70,15 +71,30 @@ struct EntryLoader: Sendable {
       if let recorded = entry.recoveredVersion.completeLength {
         // Not here: this answers reads, and under `entryLock` no callback is made.
         if owner.length == nil {
-          owner.environment.client.perform { [self] in owner.lengthRecorder.learn(length: recorded)
-          }
+          owner.environment.client.perform { [self] in owner.learn(length: recorded) }
         }
       } else if owner.length != nil {
         // The length was learned before there was an entry, or while it was not open.
-        owner.environment.storage.perform { [self] in owner.lengthRecorder.record() }
+        owner.environment.storage.perform { [self] in recordLength() }
       }
     }
     owner.environment.recordEntry(key, of: owner)
+  }
+
+  /// Records the length for later mounts; runs on the storage queue.
+  func recordLength() {
+    guard let length = owner.length else { return }
+    do throws(CacheError) {
+      try bring(create: false)
+      guard let entry = owner.state.withLock({ $0.entry }) else { return }
+      // The watch closes the entry when it is idle.
+      owner.requestWatch()
+      try entry.recordCompleteLength(length)
+    } catch {
+      owner.environment.logger.warning(
+        "cannot record the length",
+        metadata: ["file": "\(owner.file.source.path)", "error": "\(error)"])
+    }
   }
 
   private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {

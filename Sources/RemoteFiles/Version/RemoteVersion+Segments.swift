@@ -31,6 +31,14 @@ extension RemoteVersion {
     return takesWhole
   }
 
+  /// Records that a body of unknown length, and with it the file, has ended at `position`; runs
+  /// on the storage queue.
+  ///
+  /// - Returns: why the file cannot end there; nil if it can.
+  func ended(at position: Int64) -> FileError? {
+    transact { $0.version.ended(at: position, into: &$1) }
+  }
+
   /// Records an event of a request.
   func note(_ event: SegmentEvent, of id: SegmentID) {
     state.withLock { $0.version.note(event, of: id, now: .now) }

@@ -101,6 +101,13 @@ package final class RemoteVersion: Sendable {
     if !mustWait { done() }
   }
 
+  /// Takes the length from the head of a response of this version, if it was unknown.
+  func learn(length: Int64?) {
+    // Without a validator, nothing proves that the head belongs to these bytes.
+    guard let length, content.strength != .unverifiable else { return }
+    change { if $0.learn(length: length, into: &$1) { $0.plan(now: .now, into: &$1) } }
+  }
+
   /// The version with everything that was learned of it, for comparison with answers.
   var pinned: ContentVersion {
     var pinned = content

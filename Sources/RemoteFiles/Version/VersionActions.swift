@@ -21,8 +21,10 @@ struct VersionActions {
   var flushes: [SegmentID] = []
   /// Plan again after this delay.
   var retryAfter: Duration?
+  /// Whether to record the length for later mounts.
+  var recordsLength = false
   /// Whether to look for the cache entry again.
   var looksAgain = false
-  /// Whether the version now has reads or requests that must be watched.
+  /// Whether the version now has reads, requests or bytes that must be watched.
   var needsWatch = false
 }

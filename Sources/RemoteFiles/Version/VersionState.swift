@@ -101,6 +101,7 @@ struct VersionState: Sendable {
     actions.lengthAnswers += demand.takeLengthWaits()
     requests.learn(length: length, for: demand, in: content)
     wakeReads(into: &actions)
+    actions.recordsLength = true
     return true
   }
 
