@@ -61,10 +61,11 @@ final class OpenFiles: Sendable {
         return
       }
       // From here on no step waits for the disk, because this may run on the network thread.
-      version.retainHandle(needsBacking: !inodes.isOpen(number)) { [self] result in
+      let handles = VersionHandles(owner: version)
+      handles.retain(needsBacking: !inodes.isOpen(number)) { [self] result in
         switch result {
         case .success(let backing):
-          guard let reply = parked.take() else { return version.releaseHandle() }
+          guard let reply = parked.take() else { return handles.release() }
           finishOpen(of: version, number, backing: backing, since: start, reply)
         case .failure(let error):
           environment.logger.error(
@@ -106,7 +107,7 @@ final class OpenFiles: Sendable {
       let opened = inodes.beginOpen(
         number, isLengthKnown: !isDirect, decide: { readMode(of: version, backing) })
     else {
-      version.releaseHandle()
+      VersionHandles(owner: version).release()
       return reply.error(ESTALE)
     }
     let mode: HandleMode
@@ -143,7 +144,7 @@ final class OpenFiles: Sendable {
     guard case .file(let version, _) = handle.content else { return }
     if let id = inodes.endOpen(number) { attachedKernel?.closeBacking(id) }
     if let name = handle.traceHandle { trace?.closed(name) }
-    version.releaseHandle()
+    VersionHandles(owner: version).release()
   }
 
   // MARK: Reads
@@ -158,7 +159,7 @@ final class OpenFiles: Sendable {
     let note = readNote(handle, offset: offset)
     let hasPlace = readPlaces.begin()
     defer { if hasPlace { readPlaces.end() } }
-    guard hasPlace || !version.reads.mayWaitForDisk(range) else {
+    guard hasPlace || !VersionReads(owner: version).mayWaitForDisk(range) else {
       let parked = ParkedReply(reply)
       return readPlaces.later { [self] in
         guard let reply = parked.take() else { return }
@@ -173,7 +174,7 @@ final class OpenFiles: Sendable {
     note: (@Sendable (Int) -> Void)?,
     _ reply: consuming sending some FileSystemReply & ~Copyable
   ) {
-    switch version.reads.attempt(range) {
+    switch VersionReads(owner: version).attempt(range) {
     case .present(let bytes):
       note?(bytes.byteCount)
       reply.present(bytes)
@@ -182,7 +183,7 @@ final class OpenFiles: Sendable {
     case .absent:
       // Only direct reads are interrupted; the kernel itself kills a buffered reader.
       let parked = isDirect ? reply.parked() : ParkedReply(reply)
-      version.reads.wait(for: range, reply: PendingRead(parked, note: note))
+      VersionReads(owner: version).wait(for: range, reply: PendingRead(parked, note: note))
     }
   }
 

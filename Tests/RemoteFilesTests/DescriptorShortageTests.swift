@@ -68,22 +68,22 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     let id = Self.request(version)
-    version.retainHandle(needsBacking: false) { _ in }
+    VersionHandles(owner: version).retain(needsBacking: false) { _ in }
     let reply = KeptReply()
-    version.reads.wait(for: 0..<100, reply: reply)
-    version.ends.failed(id, FileError(.tooManyFiles, "test"))
+    VersionReads(owner: version).wait(for: 0..<100, reply: reply)
+    RequestEnds(owner: version).failed(id, FileError(.tooManyFiles, "test"))
     #expect(reply.error == nil)
     #expect(version.snapshot().segments.isEmpty)
     try version.storeBytes(0..<1000)
     #expect(Self.waitUntil { reply.byteCount == 100 })
-    version.releaseHandle()
+    VersionHandles(owner: version).release()
   }
 
   @Test("Whoever prefetches a file that nobody has open is told of the shortage")
   func prefetched() throws {
     let disk = try VersionOnDisk(length: 1000)
     let id = Self.request(disk.version)
-    disk.version.ends.failed(id, FileError(.tooManyFiles, "test"))
+    RequestEnds(owner: disk.version).failed(id, FileError(.tooManyFiles, "test"))
     #expect(disk.version.takePrefetchFailure()?.code == .tooManyFiles)
   }
 
@@ -92,7 +92,7 @@ import Testing
     await #expect(processExitsWith: .success) {
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
-      version.retainHandle(needsBacking: false) { _ in }
+      VersionHandles(owner: version).retain(needsBacking: false) { _ in }
       let shortage = Shortage()
       shortage.freeOne()
       try version.storeBytes(0..<500)
@@ -104,7 +104,7 @@ import Testing
       try version.storeBytes(500..<1000)
       #expect(version.state.withLock { $0.spill?.extents.extents } == [0..<500])
       #expect(version.presentExtents == [0..<1000])
-      version.releaseHandle()
+      VersionHandles(owner: version).release()
     }
   }
 
@@ -113,7 +113,7 @@ import Testing
     await #expect(processExitsWith: .success) {
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
-      version.retainHandle(needsBacking: false) { _ in }
+      VersionHandles(owner: version).retain(needsBacking: false) { _ in }
       let shortage = Shortage()
       shortage.freeOne()
       try version.storeBytes(0..<500)
@@ -122,7 +122,7 @@ import Testing
       shortage.free()
       #expect(!version.isKeptFromCache())
       #expect(version.presentExtents == [])
-      version.releaseHandle()
+      VersionHandles(owner: version).release()
     }
   }
 
@@ -132,14 +132,14 @@ import Testing
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
       let id = DescriptorShortageTests.request(version)
-      version.retainHandle(needsBacking: false) { _ in }
+      VersionHandles(owner: version).retain(needsBacking: false) { _ in }
       let reply = KeptReply()
-      version.reads.wait(for: 0..<100, reply: reply)
+      VersionReads(owner: version).wait(for: 0..<100, reply: reply)
       let shortage = Shortage()
       let error = try #require(throws: FileError.self) {
         try version.storeBytes(0..<1000, of: id)
       }
-      version.ends.failed(id, error)
+      RequestEnds(owner: version).failed(id, error)
       #expect(!error.isOfServer)
       #expect(reply.error == nil)
       #expect(disk.environment.health.mayStore())
@@ -150,7 +150,7 @@ import Testing
       try version.storeBytes(0..<1000)
       #expect(DescriptorShortageTests.waitUntil { reply.byteCount == 100 })
       #expect(version.state.withLock { $0.spill == nil })
-      version.releaseHandle()
+      VersionHandles(owner: version).release()
     }
   }
 

@@ -143,7 +143,7 @@ import Testing
     disk.environment.hashFile { hashed.signal() }
     hashed.wait()
     let entry = try #require(version.state.withLock { $0.entry })
-    #expect(version.verifier.forget(from: 0, of: entry))
+    #expect(CacheVerifier(owner: version).forget(from: 0, of: entry))
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()
@@ -220,14 +220,15 @@ import Testing
     let version = disk.version
     version.state.withLock { $0.holdCount += 1 }
     try version.storeBytes(0..<500, value: 9)
-    let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
+    let checkpoints = VersionCheckpoints(owner: version)
+    let ticket = try #require(checkpoints.beginCheckpoint(now: .now, interval: .zero))
     try version.storeBytes(500..<1000, value: 9)
     finishHashing(disk)
     #expect(version.presentExtents == [])
-    if let checkpoint = version.checkpoints.syncData(ticket) {
-      version.checkpoints.commit(ticket, checkpoint)
+    if let checkpoint = checkpoints.syncData(ticket) {
+      checkpoints.commit(ticket, checkpoint)
     }
-    version.checkpoints.finishCheckpoint(ticket)
+    checkpoints.finishCheckpoint(ticket)
     disk.environment.storage.finish()
     #expect(disk.environment.health.mayStore())
   }

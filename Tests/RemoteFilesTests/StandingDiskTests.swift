@@ -159,7 +159,7 @@ import Testing
     try version.storeBytes(0..<(2 * piece))
     #expect(waitUntil { version.isComplete })
     let entry = try #require(version.state.withLock { $0.entry })
-    #expect(version.verifier.forget(from: piece + 1, of: entry))
+    #expect(CacheVerifier(owner: version).forget(from: piece + 1, of: entry))
     still.move()
     #expect(waitUntil { !version.isInUse })
     let found = try #require(try environment.cache.openEntry(version.file.cacheKey))
@@ -171,7 +171,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<1000)
-    version.checkpoints.commitFinally()
+    VersionCheckpoints(owner: version).commitFinally()
     _ = version.releaseIdleEntry()
     let reply = KeptReply()
     // As after a failed look-up: the handle exists, its entry does not.
@@ -181,7 +181,7 @@ import Testing
       $0.lookedAt = .now
     }
     #expect(version.hasCachedBytes)
-    version.reads.wait(for: 0..<100, reply: reply)
+    VersionReads(owner: version).wait(for: 0..<100, reply: reply)
     #expect(version.presentExtents == [])
     // The record still exists: an open without the server succeeds.
     #expect(version.hasCachedBytes)
@@ -194,7 +194,7 @@ import Testing
     // No further look-ups: the entry is found.
     version.lookAgainIfDue(now: .now + .seconds(60))
     #expect(version.state.withLock { !$0.isLookQueued && !$0.isRecordUnread })
-    version.releaseHandle()
+    VersionHandles(owner: version).release()
     version.abandon()
   }
 
@@ -235,19 +235,19 @@ import Testing
       // No request is sent.
       version.state.withLock { $0.version.awaitLocation(SegmentID(rawValue: 0)) }
       try version.storeBytes(0..<500)
-      version.checkpoints.commitFinally()
+      VersionCheckpoints(owner: version).commitFinally()
       let reply = KeptReply()
       if opening == 0 {
         // As after a failed look-up.
         #expect(version.releaseIdleEntry())
-        version.reads.wait(for: 0..<100, reply: reply)
+        VersionReads(owner: version).wait(for: 0..<100, reply: reply)
         try version.storeBytes(500..<600)
       } else {
         try version.storeBytes(500..<600)
         let entry = try #require(version.state.withLock { $0.entry })
         _ = version.state.withLock { $0.loseCached(0..<1000) }
-        version.reads.wait(for: 0..<100, reply: reply)
-        version.checkpoints.discardUncommitted(of: entry)
+        VersionReads(owner: version).wait(for: 0..<100, reply: reply)
+        VersionCheckpoints(owner: version).discardUncommitted(of: entry)
       }
       #expect(waitUntil { reply.byteCount == 100 })
       version.abandon()
@@ -258,8 +258,9 @@ import Testing
   func lostSync() throws {
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
+    let checkpoints = VersionCheckpoints(owner: version)
     try version.storeBytes(0..<500)
-    version.checkpoints.commitFinally()
+    checkpoints.commitFinally()
     try version.storeBytes(500..<1000)
     // A pipe cannot be synced.
     var ends: [CInt] = [0, 0]
@@ -268,13 +269,13 @@ import Testing
     #expect(dup2(ends[0], data) == data)
     for end in ends { close(end) }
     let still = StandingDisk(disk.environment)
-    let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
-    #expect(version.checkpoints.syncData(ticket) == nil)
-    version.checkpoints.endCheckpoint()
+    let ticket = try #require(checkpoints.beginCheckpoint(now: .now, interval: .zero))
+    #expect(checkpoints.syncData(ticket) == nil)
+    checkpoints.endCheckpoint()
     // The entry is released before the storage queue reaches it.
     #expect(version.releaseIdleEntry())
     still.move()
-    try version.loader.bring(create: false)
+    try EntryLoader(owner: version).bring(create: false)
     #expect(version.presentExtents == [0..<500])
     #expect(version.state.withLock { !$0.hasLostSync })
   }
@@ -285,7 +286,7 @@ import Testing
     let version = disk.version
     try version.storeBytes(0..<100)
     weak var weakEntry = version.state.withLock { $0.entry }
-    guard case .present(let bytes) = version.reads.attempt(0..<100) else {
+    guard case .present(let bytes) = VersionReads(owner: version).attempt(0..<100) else {
       Issue.record("the bytes are not there")
       return
     }

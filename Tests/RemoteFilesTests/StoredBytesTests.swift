@@ -60,18 +60,18 @@ import Testing
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
       try version.storeBytes(0..<100)
-      let (entry, generation) = try #require(try version.loader.writableEntry())
+      let (entry, generation) = try #require(try EntryLoader(owner: version).writableEntry())
       let late = StoreReceipt(range: 100..<200, place: .cache(entry, generation: generation))
       switch loss {
-      case 0: _ = version.verifier.refute(ExtentSet([100..<200]))
-      case 1: _ = version.verifier.forget(from: 50, of: entry)
+      case 0: _ = CacheVerifier(owner: version).refute(ExtentSet([100..<200]))
+      case 1: _ = CacheVerifier(owner: version).forget(from: 50, of: entry)
       case 2: version.recordUnreadable(100..<200)
       default:
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
       #expect(version.state.withLock { $0.accept(late) } == [])
       // A later store counts again.
-      let place = try #require(try version.loader.writableEntry())
+      let place = try #require(try EntryLoader(owner: version).writableEntry())
       let next = StoreReceipt(
         range: 100..<200, place: .cache(place.0, generation: place.generation))
       #expect(version.state.withLock { $0.accept(next) } == [100..<200])
@@ -99,11 +99,12 @@ import Testing
     let disk = try spilling(length: 100)
     let version = disk.version
     let bytes = [UInt8](repeating: 7, count: 100)
-    let result = bytes.withUnsafeBytes { version.storer.put($0, as: 0..<100, withDisk: true) }
+    let storer = ByteStorer(owner: version)
+    let result = bytes.withUnsafeBytes { storer.put($0, as: 0..<100, withDisk: true) }
     #expect(result.isRefused)
     #expect(result.receipts.isEmpty)
     #expect(version.state.withLock { $0.spill == nil })
-    #expect(try version.storer.take(result, of: SegmentID(rawValue: 0)) == false)
+    #expect(try storer.take(result, of: SegmentID(rawValue: 0)) == false)
     #expect(version.presentExtents == [])
   }
 
@@ -156,7 +157,7 @@ import Testing
     }
     // The stream skips present bytes; another thread finds them damaged.
     var actions = VersionActions()
-    _ = version.verifier.refute(ExtentSet([0..<100]))
+    _ = CacheVerifier(owner: version).refute(ExtentSet([0..<100]))
     version.state.withLock {
       $0.version.stored(
         segment.id, 0..<200, present: [100..<200], idle: 0, now: .now, into: &actions)
@@ -228,7 +229,7 @@ import Testing
     let deadline = ContinuousClock.now + .seconds(3)
     let read = UnansweredRead(
       range: 0..<50, since: deadline - .seconds(60), deadline: deadline, reply: NullReply())
-    disk.version.reads.wait(for: read)
+    VersionReads(owner: disk.version).wait(for: read)
     let parked = disk.version.snapshot().parked.reads
     #expect(parked.map(\.deadline) == [deadline])
     #expect(parked.map(\.since) == [read.since])
@@ -253,13 +254,13 @@ import Testing
     let disk = try VersionOnDisk(length: 5000)
     let version = disk.version
     try version.storeBytes(0..<5000)
-    #expect(version.reads.backingFile == nil)
-    version.checkpoints.commitFinally()
-    let descriptor = try #require(version.reads.backingFile).descriptor
+    #expect(VersionReads(owner: version).backingFile == nil)
+    VersionCheckpoints(owner: version).commitFinally()
+    let descriptor = try #require(VersionReads(owner: version).backingFile).descriptor
     #expect(ftruncate(descriptor, 5001) == 0)
-    #expect(version.reads.backingFile == nil)
+    #expect(VersionReads(owner: version).backingFile == nil)
     #expect(ftruncate(descriptor, 5000) == 0)
-    #expect(version.reads.backingFile != nil)
+    #expect(VersionReads(owner: version).backingFile != nil)
   }
 
   @Test("An entry that was looked at only is asked before it is evicted, and told")
@@ -301,7 +302,7 @@ import Testing
     let segment = version.state.withLock {
       $0.version.addSegment(range: 0..<1000, isWhole: true, now: .now)
     }
-    version.ends.failed(segment.id, FileError(code, "a reason"))
+    RequestEnds(owner: version).failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
     #expect(version.snapshot().requests.backoff.fruitlessCount == count)
   }
@@ -319,8 +320,8 @@ import Testing
       await withTaskGroup { group in
         for version in [disk.version, second, disk.version, second] {
           group.addTask {
-            version.retainHandle(needsBacking: false) { result in
-              if case .success = result { version.releaseHandle() }
+            VersionHandles(owner: version).retain(needsBacking: false) { result in
+              if case .success = result { VersionHandles(owner: version).release() }
             }
           }
         }

@@ -73,7 +73,7 @@ struct CachedBytes: Sendable {
       guard let audit = try environment.cache.audit(context.cacheKey),
         current.content.recordable.hasSameIdentity(as: audit.version)
       else { return }
-      let byteCount = current.verifier.refute(audit.damaged)
+      let byteCount = CacheVerifier(owner: current).refute(audit.damaged)
       environment.logger.info(
         "verified the cached bytes",
         metadata: ["file": "\(context.source.path)", "damaged": "\(byteCount)"])

@@ -7,6 +7,9 @@ internal import Synchronization
 struct EffectRunner: Sendable {
   let owner: RemoteVersion
 
+  private var reads: VersionReads { VersionReads(owner: owner) }
+  private var ends: RequestEnds { RequestEnds(owner: owner) }
+
   func perform(_ effects: VersionEffects) {
     if !effects.woken.isEmpty {
       let woken = effects.woken
@@ -17,10 +20,10 @@ struct EffectRunner: Sendable {
       }
     }
     if !effects.unready.isEmpty {
-      let reads = effects.unready
+      let unready = effects.unready
       // Their bytes must be verified first, or the cache has just failed.
       owner.environment.reply(byteCount: .max, needsDisk: true) { [self] in
-        for read in reads { owner.reads.wait(for: read) }
+        for read in unready { reads.wait(for: read) }
       }
     }
     for (reply, error) in effects.failed { reply.fail(error) }
@@ -45,7 +48,7 @@ struct EffectRunner: Sendable {
       if let mirrors = owner.file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
       guard let url = owner.home.place(atMirror: segment.mirror) else {
         endMirror(of: segment)
-        owner.ends.awaitLocation(segment.id)
+        ends.awaitLocation(segment.id)
         continue
       }
       var request = owner.file.request(
@@ -64,11 +67,11 @@ struct EffectRunner: Sendable {
     }
     if actions.recordsLength {
       // Not here: the disk may hang.
-      owner.environment.storage.perform { [self] in owner.loader.recordLength() }
+      owner.environment.storage.perform { [self] in EntryLoader(owner: owner).recordLength() }
     }
     if actions.looksAgain { VersionHandles(owner: owner).lookAgain() }
     if actions.needsWatch || !actions.starts.isEmpty {
-      owner.environment.clock.watch(owner, checkpoints: owner.checkpoints)
+      owner.environment.clock.watch(owner, checkpoints: VersionCheckpoints(owner: owner))
     }
   }
 
@@ -83,8 +86,8 @@ struct EffectRunner: Sendable {
   func answer(_ woken: WokenRead) {
     // The lease ends with `bytes`, even if the read fails.
     let bytes = PresentBytes(of: owner, woken.located)
-    guard owner.reads.isIntact(woken.located) else {
-      return owner.reads.wait(for: woken.read)
+    guard reads.isIntact(woken.located) else {
+      return reads.wait(for: woken.read)
     }
     woken.read.reply.succeed(bytes)
   }
@@ -106,7 +109,7 @@ struct EffectRunner: Sendable {
       return index
     }
     guard let chosen else {
-      owner.ends.failed(id, FileError(.refused, "every server of the file has other bytes"))
+      ends.failed(id, FileError(.refused, "every server of the file has other bytes"))
       return false
     }
     segment.mirror = chosen

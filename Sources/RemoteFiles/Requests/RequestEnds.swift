@@ -159,8 +159,3 @@ struct RequestEnds: Sendable {
     }
   }
 }
-
-extension RemoteVersion {
-  /// Handles how requests end.
-  var ends: RequestEnds { RequestEnds(owner: self) }
-}

@@ -27,6 +27,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private var isDeclined = false
   private var firstBodyAt: ContinuousClock.Instant?
 
+  private var ends: RequestEnds { RequestEnds(owner: version) }
+
   init(version: RemoteVersion, segment: Segment, asked: RemoteURL) {
     self.version = version
     self.segment = segment
@@ -225,21 +227,21 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     recordMirror(metrics)
     if let contradiction {
-      return version.ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
+      return ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
     }
-    if isDeclined { return version.ends.mirrorDeclined(segment.id) }
-    if hasExpired { return version.ends.askAgain(segment.id) }
+    if isDeclined { return ends.mirrorDeclined(segment.id) }
+    if hasExpired { return ends.askAgain(segment.id) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
       if version.file.recordFailure(error, asked: asked, mirror: segment.mirror, metrics),
         version.file.mirrors?.hasReady(besides: segment.mirror) != true
       {
-        return version.ends.askAgain(segment.id)
+        return ends.askAgain(segment.id)
       }
-      version.ends.failed(segment.id, FileError(error))
+      ends.failed(segment.id, FileError(error))
     default:
-      version.ends.failed(segment.id, failure, retryAfter: retryAfter)
+      ends.failed(segment.id, failure, retryAfter: retryAfter)
     }
   }
 

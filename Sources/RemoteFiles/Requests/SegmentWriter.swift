@@ -24,6 +24,9 @@ final class SegmentWriter: @unchecked Sendable {
   /// Why bytes could not be stored.
   private let error = Mutex<FileError?>(nil)
 
+  private var storer: ByteStorer { ByteStorer(owner: version) }
+  private var ends: RequestEnds { RequestEnds(owner: version) }
+
   /// Creates a writer of a body that holds the bytes `body` of the file; bytes before `start` are
   /// dropped.
   ///
@@ -94,14 +97,14 @@ final class SegmentWriter: @unchecked Sendable {
     _ handed: HandedBuffer, as range: ByteRange, withDisk: Bool
   ) -> ByteStorer.StoreResult? {
     guard error.withLock({ $0 == nil }) else { return nil }
-    return version.storer.put(handed.bytes, as: range, withDisk: withDisk)
+    return storer.put(handed.bytes, as: range, withDisk: withDisk)
   }
 
   /// Marks stored bytes present; returns false if the rest must go to memory.
   private func take(_ result: ByteStorer.StoreResult?) -> Bool {
     guard let result else { return true }
     do throws(FileError) {
-      return try version.storer.take(result, of: id)
+      return try storer.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
       // The exchange may be stalled, or paused.
@@ -129,22 +132,22 @@ final class SegmentWriter: @unchecked Sendable {
   }
 
   private func settle(_ completion: ExchangeCompletion, failure: FileError?, position: Int64) {
-    if let failure { return version.ends.failed(id, failure) }
+    if let failure { return ends.failed(id, failure) }
     switch completion {
     case .finished:
       if let expectedEnd {
         guard position >= expectedEnd else {
-          return version.ends.failed(id, FileError(.unavailable, ResponseFault.cutShort))
+          return ends.failed(id, FileError(.unavailable, ResponseFault.cutShort))
         }
       } else if let failure = version.ended(at: position) {
-        return version.ends.failed(id, failure)
+        return ends.failed(id, failure)
       }
       version.home.responseEnded(of: version.id)
-      version.ends.finished(id)
+      ends.finished(id)
     case .stopped, .cancelled:
-      version.ends.failed(id, nil)
+      ends.failed(id, nil)
     case .failed(let error):
-      version.ends.failed(id, FileError(error))
+      ends.failed(id, FileError(error))
     }
   }
 }

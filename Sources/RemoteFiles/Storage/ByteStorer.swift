@@ -101,11 +101,13 @@ struct ByteStorer: Sendable {
     var isStale = false
     do throws(CacheError) {
       try makingRoom { () throws(CacheError) in
-        guard let (known, _) = try owner.loader.writableEntry() else {
+        guard let (known, _) = try EntryLoader(owner: owner).writableEntry() else {
           isStale = true
           return
         }
-        if let end = known.recordCut() { _ = owner.verifier.forget(from: end, of: known) }
+        if let end = known.recordCut() {
+          _ = CacheVerifier(owner: owner).forget(from: end, of: known)
+        }
         // Determine the absent bytes, and their version, only with the entry open: opening it may
         // have added the bytes of its record. Until then, only this thread makes bytes of it
         // present.
@@ -173,8 +175,8 @@ struct ByteStorer: Sendable {
     }
     // Only after the reads were answered, because these bytes may be dropped from now on.
     for (range, file) in spilled { owner.environment.spills.note(range, in: file, of: owner) }
-    owner.environment.checkpointIfDue(owner.checkpoints, now: .now)
-    owner.whole?.hashIfDue()
+    owner.environment.checkpointIfDue(VersionCheckpoints(owner: owner), now: .now)
+    WholeVerifier(owner: owner)?.hashIfDue()
   }
 
   /// Releases an entry that was opened despite a lack of descriptors, unless it is in use by now.
@@ -234,9 +236,4 @@ struct ByteStorer: Sendable {
       return guarded.version.beginSpill(into: file)
     }
   }
-}
-
-extension RemoteVersion {
-  /// Stores bytes that have arrived.
-  var storer: ByteStorer { ByteStorer(owner: self) }
 }

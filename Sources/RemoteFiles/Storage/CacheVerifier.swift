@@ -101,8 +101,3 @@ struct CacheVerifier: Sendable {
     return lost > 0
   }
 }
-
-extension RemoteVersion {
-  /// The verifier of the version's cached bytes.
-  var verifier: CacheVerifier { CacheVerifier(owner: self) }
-}

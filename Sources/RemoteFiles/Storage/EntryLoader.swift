@@ -67,7 +67,7 @@ struct EntryLoader: Sendable {
     guard isTaken else { return }
     if hasRecord { owner.environment.recordUse(of: key) }
     if let entry {
-      owner.whole?.recordEntry(of: entry)
+      WholeVerifier(owner: owner)?.recordEntry(of: entry)
       if let recorded = entry.recoveredVersion.completeLength {
         // Not here: this answers reads, and under `entryLock` no callback is made.
         if owner.length == nil {
@@ -121,9 +121,4 @@ struct EntryLoader: Sendable {
     try bring(create: true)
     return owner.state.withLock { $0.writableEntry }
   }
-}
-
-extension RemoteVersion {
-  /// The loader of the version's cache entry.
-  var loader: EntryLoader { EntryLoader(owner: self) }
 }

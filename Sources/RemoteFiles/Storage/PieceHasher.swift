@@ -91,7 +91,7 @@ struct PieceHasher: Sendable {
   private func read(_ check: PieceTable.Check) -> PieceReading {
     guard let pieces = owner.state.withLock({ $0.version.pieces }) else { return .gone }
     // Bytes that the disk has damaged say nothing about a server.
-    owner.verifier.verify(check.range)
+    CacheVerifier(owner: owner).verify(check.range)
     let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.isCurrent(check) else { return nil }
       return guarded.locate(check.range)
@@ -110,9 +110,9 @@ struct PieceHasher: Sendable {
           (ByteRange(offset: offset, byteCount: Int64(bytes.count)), ContentHash.hash(bytes)))
       }
       // Neither do bytes that it has lost.
-      guard owner.reads.isIntact(located), owner.state.withLock({ $0.isCurrent(check) }) else {
-        return .gone
-      }
+      guard VersionReads(owner: owner).isIntact(located),
+        owner.state.withLock({ $0.isCurrent(check) })
+      else { return .gone }
       guard isRead else { return .unreadable }
       return .read(
         PieceContent(
@@ -142,8 +142,8 @@ struct PieceHasher: Sendable {
     }
     switch outcome {
     case .verified:
-      owner.environment.checkpointIfDue(owner.checkpoints, now: .now)
-      owner.whole?.hashIfDue()
+      owner.environment.checkpointIfDue(VersionCheckpoints(owner: owner), now: .now)
+      WholeVerifier(owner: owner)?.hashIfDue()
       recordProgressOfPieces()
     case .mismatch: owner.file.recordFailure(.wrongPiece, isRetried: true)
     case .lost: owner.file.recordFailure(.wrongPiece, isRetried: false)

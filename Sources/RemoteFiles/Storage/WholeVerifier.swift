@@ -13,6 +13,13 @@ struct WholeVerifier: Sendable {
   /// The checksum that the whole must have.
   let checksum: Checksum
 
+  /// Creates a verifier if the list has a checksum for the file of `owner`.
+  init?(owner: RemoteVersion) {
+    guard let checksum = owner.checksum else { return nil }
+    self.owner = owner
+    self.checksum = checksum
+  }
+
   /// Adopts what the record of `entry` says about the whole.
   func recordEntry(of entry: CacheEntry) {
     let isRecorded = entry.isRecorded(checksum)
@@ -63,7 +70,7 @@ struct WholeVerifier: Sendable {
   private func digestOfWhole() -> Checksum? {
     guard let length = owner.length else { return nil }
     // Damage by the disk says nothing about the servers.
-    owner.verifier.verify(0..<length)
+    CacheVerifier(owner: owner).verify(0..<length)
     let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
         return nil
@@ -77,7 +84,8 @@ struct WholeVerifier: Sendable {
       let isRead = BlockReader.forEach(of: located.pieces, from: 0) { bytes, _ in
         digest.update(bytes)
       }
-      return owner.reads.isIntact(located) && isRead && owner.isComplete ? digest.finish() : nil
+      let isIntact = VersionReads(owner: owner).isIntact(located)
+      return isIntact && isRead && owner.isComplete ? digest.finish() : nil
     }
   }
 
@@ -166,9 +174,4 @@ struct WholeVerifier: Sendable {
       set.exclusive = set.contact(except: [], now: .now)
     }
   }
-}
-
-extension RemoteVersion {
-  /// Hashes the whole, if the list has a checksum.
-  var whole: WholeVerifier? { checksum.map { WholeVerifier(owner: self, checksum: $0) } }
 }

@@ -51,6 +51,12 @@ extension RemoteVersion {
     state.withLock { $0.fetchedByteCount += Int64(byteCount) }
   }
 
+  /// Records for the host how many connections have paid for this version.
+  package func recordConnections() {
+    guard let proven = state.withLock({ $0.version.line.provenConnections }) else { return }
+    environment.recordConnections(proven, for: file.source.url)
+  }
+
   /// Handles a failure of the cache.
   ///
   /// A failure of one entry affects that file only. A shortage of descriptors is no failure of the

@@ -10,7 +10,9 @@ internal import Synchronization
 /// file's `policy`. `state` is held for decisions only, never over I/O or a reply; the file carries
 /// out a decision after the release.
 ///
-/// The type does not know the parts that work on it: each adds its entry point in its own file.
+/// The type does not know the parts that work on it, such as ``VersionReads`` or ``ByteStorer``:
+/// each is made where it is used. For what they do, a decision returns ``VersionActions``, which
+/// ``EffectRunner`` carries out.
 package final class RemoteVersion: Sendable {
   package let id: VersionID
   /// The version's file, which it keeps alive.

@@ -213,8 +213,3 @@ struct VersionCheckpoints: Checkpointed {
     }
   }
 }
-
-extension RemoteVersion {
-  /// The checkpoints of the version.
-  var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
-}

@@ -6,11 +6,20 @@ internal import Synchronization
 /// The handles that programs have open on a version, and the looks for its cache entry.
 ///
 /// The entry stays open while there are any handles.
-struct VersionHandles: Sendable {
+package struct VersionHandles: Sendable {
   let owner: RemoteVersion
 
-  /// See ``RemoteVersion/retainHandle(needsBacking:_:)``.
-  func retain(
+  package init(owner: RemoteVersion) { self.owner = owner }
+
+  /// Counts an opened handle, and has the cache entry open until the last handle is closed.
+  ///
+  /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
+  ///
+  /// - Parameters:
+  ///   - needsBacking: whether ``VersionReads/backingFile`` is wanted, which reads the disk.
+  ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then no
+  ///     handle is open. Called immediately or on a look queue.
+  package func retain(
     needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
   ) {
     // Counted first: from then on an open entry stays open.
@@ -36,7 +45,7 @@ struct VersionHandles: Sendable {
       return (mustWait, guarded.isLookQueued)
     }
     guard mustWait else {
-      owner.whole?.hashIfDue()
+      WholeVerifier(owner: owner)?.hashIfDue()
       return answer(.success(nil))
     }
     let pending = PendingAnswer(answer)
@@ -62,13 +71,13 @@ struct VersionHandles: Sendable {
         return answer(.failure(FileError(error)))
       }
     }
-    owner.whole?.hashIfDue()
+    WholeVerifier(owner: owner)?.hashIfDue()
     verifyIfSmall()
     guard let answer = pending.take() else {
       // The handle may have been closed; the watch then closes the entry.
       return owner.requestWatch()
     }
-    answer(.success(owner.reads.backingFile))
+    answer(.success(VersionReads(owner: owner).backingFile))
   }
 
   /// Verifies a complete file as a whole if that is quick.
@@ -82,7 +91,7 @@ struct VersionHandles: Sendable {
       else { return nil }
       return 0..<(guarded.version.length ?? 0)
     }
-    if let range { owner.verifier.verify(range) }
+    if let range { CacheVerifier(owner: owner).verify(range) }
   }
 
   /// Opens the entry for waiting reads.
@@ -92,7 +101,7 @@ struct VersionHandles: Sendable {
       $0.lookedAt = .now
     }
     defer { owner.state.withLock { $0.lookCount -= 1 } }
-    try owner.loader.bring(create: false)
+    try EntryLoader(owner: owner).bring(create: false)
   }
 
   /// Looks for the entry again, because reads wait and it could not be opened before.
@@ -113,7 +122,7 @@ struct VersionHandles: Sendable {
     }
   }
 
-  func release() {
+  package func release() {
     let areDescriptorsShort = !owner.environment.cache.hasSpareDescriptors
     var usage: ReadActivity.Usage?
     let released = owner.transact { guarded, actions in
@@ -137,29 +146,5 @@ struct VersionHandles: Sendable {
       owner.recordConnections()
     }
     _ = consume released
-  }
-}
-
-extension RemoteVersion {
-  /// Counts an opened handle, and has the cache entry open until the last handle is closed.
-  ///
-  /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
-  ///
-  /// - Parameters:
-  ///   - needsBacking: whether ``VersionReads/backingFile`` is wanted, which reads the disk.
-  ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then no
-  ///     handle is open. Called immediately or on a look queue.
-  package func retainHandle(
-    needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
-  ) {
-    VersionHandles(owner: self).retain(needsBacking: needsBacking, answer)
-  }
-
-  package func releaseHandle() { VersionHandles(owner: self).release() }
-
-  /// Records for the host how many connections have paid for this version.
-  package func recordConnections() {
-    guard let proven = state.withLock({ $0.version.line.provenConnections }) else { return }
-    environment.recordConnections(proven, for: file.source.url)
   }
 }

@@ -8,6 +8,8 @@ internal import Synchronization
 package struct VersionReads: Sendable {
   let owner: RemoteVersion
 
+  package init(owner: RemoteVersion) { self.owner = owner }
+
   /// The cache file, which the kernel can read directly.
   ///
   /// It is nil unless the file holds every byte of the version, verified and committed, and no
@@ -92,7 +94,7 @@ package struct VersionReads: Sendable {
         }
       }
       switch decision {
-      case .verify: owner.verifier.verify(range)
+      case .verify: CacheVerifier(owner: owner).verify(range)
       case .absent: return .absent
       case .failed(let error): return .failed(error)
       case .present(let located):
@@ -111,11 +113,11 @@ package struct VersionReads: Sendable {
   func isIntact(_ located: LocatedBytes) -> Bool {
     guard let entry = located.entry else { return true }
     if entry.hasLostWrites {
-      owner.checkpoints.loseWrites(of: entry)
+      VersionCheckpoints(owner: owner).loseWrites(of: entry)
       return false
     }
     guard let size = entry.dataByteCount, size < located.cachedEnd else { return true }
-    _ = owner.verifier.forget(from: size, of: entry)
+    _ = CacheVerifier(owner: owner).forget(from: size, of: entry)
     return false
   }
 
@@ -129,9 +131,4 @@ package struct VersionReads: Sendable {
   }
 
   private static let decisionLimit = 8
-}
-
-extension RemoteVersion {
-  /// The reads of the version.
-  package var reads: VersionReads { VersionReads(owner: self) }
 }

@@ -58,6 +58,7 @@ extension RemoteVersion {
     _ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0), value: UInt8 = 7
   ) throws {
     let bytes = [UInt8](repeating: value, count: Int(range.byteCount))
+    let storer = ByteStorer(owner: self)
     for withDisk in [true, false] {
       let result = bytes.withUnsafeBytes { storer.put($0, as: range, withDisk: withDisk) }
       if try storer.take(result, of: id) { return }
