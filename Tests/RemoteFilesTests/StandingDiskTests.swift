@@ -285,7 +285,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<100)
-    weak var weakEntry = version.state.withLock { $0.entry }
+    weak let weakEntry = version.state.withLock { $0.entry }
     guard case .present(let bytes) = VersionReads(owner: version).attempt(0..<100) else {
       Issue.record("the bytes are not there")
       return
