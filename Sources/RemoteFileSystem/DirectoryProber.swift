@@ -27,6 +27,13 @@ final class DirectoryProber: Sendable {
     var pending: [FileWalk] = []
     var active = 0
     var isEnded = false
+
+    /// Counts one more probe, and returns the walk that it is of; nil if none may start.
+    mutating func reserve() -> FileWalk? {
+      guard active < DirectoryProber.concurrency, let walk = pending.last else { return nil }
+      active += 1
+      return walk
+    }
   }
 
   private let state = Mutex(State())
@@ -74,27 +81,40 @@ final class DirectoryProber: Sendable {
     }
   }
 
+  /// Starts the next probe, and further ones as long as they end at once.
+  ///
+  /// The end of a probe starts the next one on its own thread: passing each of thousands to the
+  /// queue costs more than a look into the cache. Probes that end at once are taken up by the loop,
+  /// because they must not pile up on the stack.
   private func startNext() {
-    guard let file = takeNext() else { return }
-    // Always use the queue: immediate results must not pile up on the stack.
-    file.probe { [self] in
-      queue.async { [self] in
+    while let file = takeNext() {
+      let events = ProbeEvents()
+      file.probe { [self] in
         state.withLock { $0.active -= 1 }
-        startNext()
+        if !events.isFirst() { startNext() }
       }
+      if events.isFirst() { return }
     }
   }
 
-  /// The next file to probe, if another probe may start; on the queue.
+  /// The next file to probe, if another probe may start.
   private func takeNext() -> RemoteFile? {
-    while let walk = state.withLock({ $0.active < Self.concurrency ? $0.pending.last : nil }) {
+    while let walk = state.withLock({ $0.reserve() }) {
       // Without the lock, because this creates the file.
-      if let file = walk.next() {
-        state.withLock { $0.active += 1 }
-        return file
+      if let file = walk.next() { return file }
+      state.withLock { state in
+        state.active -= 1
+        state.pending.removeAll { $0 === walk }
       }
-      state.withLock { state in state.pending.removeAll { $0 === walk } }
     }
     return nil
   }
+}
+
+/// Two events of a probe, its end and the return of the call that has started it, in any order.
+private final class ProbeEvents: Sendable {
+  private let hasFirst = Atomic(false)
+
+  /// Records one of them; whether it is the first.
+  func isFirst() -> Bool { !hasFirst.exchange(true, ordering: .acquiringAndReleasing) }
 }
