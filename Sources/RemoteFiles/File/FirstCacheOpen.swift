@@ -106,9 +106,10 @@ struct FirstCacheOpen: Sendable {
   private func lookIntoCache() -> (outcome: FileKnowledge.Look, version: RemoteVersion?) {
     // An entry that is being evicted counts as gone.
     guard environment.evictor.beginLook(context.cacheKey) else { return (.done, nil) }
-    defer { environment.evictor.endLook(context.cacheKey) }
     do throws(CacheError) {
       let version = try context.entryLock.withLock { (_) throws(CacheError) -> RemoteVersion? in
+        var found: RemoteVersion?
+        defer { environment.evictor.endLook(context.cacheKey, of: file, found) }
         // The server has described the file meanwhile; that version opens the entry itself.
         guard state.withLock({ $0.current }) == nil,
           let entry = try openEntry()
@@ -127,9 +128,8 @@ struct FirstCacheOpen: Sendable {
           state.setFirst(version)
           return true
         }
-        guard isFirst else { return nil }
-        environment.evictor.note(context.cacheKey, of: file, version)
-        return version
+        if isFirst { found = version }
+        return found
       }
       version?.applyPolicy()
       return (.done, version)

@@ -67,13 +67,18 @@ final class CacheEvictor: Sendable {
   func forget(_ key: CacheKey) { users.withLock { $0.forget(key) } }
 
   /// Keeps the entry of `key` from eviction while it is opened for the first time, until
-  /// ``endLook(_:)``.
+  /// ``endLook(_:of:_:)``.
   ///
   /// - Returns: false if the entry is being removed and must not be opened.
   func beginLook(_ key: CacheKey) -> Bool { users.withLock { $0.beginLook(key) } }
 
-  /// Ends a look; ``note(_:of:_:)`` has recorded what it found.
-  func endLook(_ key: CacheKey) { users.withLock { $0.endLook(key) } }
+  /// Ends a look, and records the version whose bytes the entry holds, if it has found one.
+  func endLook(_ key: CacheKey, of file: any EntryOwner, _ version: (any EntryHolder)?) {
+    users.withLock { users in
+      if let version { users.note(key, of: file, version) }
+      users.endLook(key)
+    }
+  }
 
   // MARK: Usage
 
