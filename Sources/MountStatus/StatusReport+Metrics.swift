@@ -169,14 +169,18 @@ struct MetricsWriter {
     bytes += " \(value)\n".utf8
   }
 
-  /// Escapes the three bytes that the format requires in the value of a label.
+  /// Escapes the three bytes that the format requires in the value of a label, and as everywhere
+  /// the other control characters: the file is shown in terminals, too.
   private mutating func append(escaping value: String) {
-    for byte in value.utf8 {
-      switch byte {
-      case UInt8(ascii: "\\"): bytes += #"\\"#.utf8
-      case UInt8(ascii: "\""): bytes += #"\""#.utf8
-      case UInt8(ascii: "\n"): bytes += #"\n"#.utf8
-      default: bytes.append(byte)
+    for (index, line) in value.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+    {
+      if index > 0 { bytes += #"\n"#.utf8 }
+      for byte in escapingControls(String(line)).utf8 {
+        switch byte {
+        case UInt8(ascii: "\\"): bytes += #"\\"#.utf8
+        case UInt8(ascii: "\""): bytes += #"\""#.utf8
+        default: bytes.append(byte)
+        }
       }
     }
   }

@@ -35,6 +35,13 @@ import Testing
       files: [FileStatus(name: "a\\b\"c\nd", url: "http://h/", state: .idle)])
     let text = String(decoding: report.metrics(), as: UTF8.self)
     #expect(text.contains(#"httpfs_file_requests_total{file="a\\b\"c\nd"} 0"#))
+    // No label can move the cursor of a terminal.
+    let listing = FailedListing(
+      directory: "d/", url: "http://h/d/", reason: "'text/\u{9B}2J'", showsEarlierNames: false)
+    var failed = StatusReport(mountpoint: "/", uptimeSeconds: 0, files: [])
+    failed.failedListings = [listing]
+    #expect(
+      String(decoding: failed.metrics(), as: UTF8.self).contains(#"reason="'text/\\u{9B}2J'"} 1"#))
     // An unknown length has no sample, rather than a 0.
     #expect(!text.contains("httpfs_file_length_bytes{"))
   }
