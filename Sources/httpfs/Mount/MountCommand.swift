@@ -331,10 +331,12 @@ struct MountCommand: ParsableCommand {
         session.stop(finish: finish)
       },
       onReload: {
-        // Queued before the reload, so that its messages go to the new file. The disk may be slow,
-        // and the next signal must not wait for it.
-        environment.background { log.reopen(complainingTo: logger) }
-        fileSystem.reloadList()
+        // The messages of the reload go to the new file. The disk may be slow, and the next signal
+        // must not wait for it.
+        environment.background { [weak fileSystem] in
+          log.reopen(complainingTo: logger)
+          fileSystem?.reloadList()
+        }
       })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
     withExtendedLifetime(delivery) {
