@@ -202,9 +202,9 @@ struct Probe<Answer: Sendable>: Sendable {
 
   /// How long to wait before the question is sent again after `error`.
   ///
-  /// With `unreachableLimit`, a server that cannot be reached is retried for that long only. With
-  /// `firstAnswerLimit`, no server has ever described the file: failures are retried for that long
-  /// only, unless the server names the time, and a rejected request is not repeated.
+  /// With `unreachableLimit`, a server that cannot be reached is retried for that long only.
+  /// `firstAnswerLimit` is for a file of which nothing is known: its failures are retried for that
+  /// long only, unless the server names the time, and a rejected request is not repeated.
   ///
   /// - Returns: nil if a retry would not help, or not before the deadline; the caller then ends the
   ///   question.

@@ -6,7 +6,7 @@ import SourceList
 
 /// Reads the list of a mount again, on SIGHUP or on the command `refresh`.
 struct ListReload: Sendable {
-  /// The sources, lists as absolute paths; nil if none is a file that can be read twice.
+  /// The sources, lists as absolute paths; nil unless all lists are files that can be read twice.
   private let sources: [String]?
   private let tree: Bool
   /// The settings of the options, as at the start.
