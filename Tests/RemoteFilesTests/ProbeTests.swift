@@ -105,13 +105,67 @@ import Testing
     if code != .rejected {
       #expect(delay(&probe, id, at: 3, limit: .seconds(5)) != nil)
       #expect(delay(&probe, id, at: 5, limit: .seconds(5)) == nil)
+      // The first time that the server names is kept, and no other.
       #expect(delay(&probe, id, at: 5, limit: .seconds(5), retryAfter: .seconds(9)) != nil)
+      #expect(delay(&probe, id, at: 14, limit: .seconds(5), retryAfter: .seconds(9)) == nil)
+      #expect(delay(&probe, id, at: 14, limit: .seconds(5)) == nil)
     }
     // A file that has had an answer waits until the deadline.
     probe = Subject()
     id = try Self.ask(&probe, until: 60)
     #expect(delay(&probe, id, at: 0, limit: nil) != nil)
     #expect(delay(&probe, id, at: 50, limit: nil) != nil)
+  }
+
+  @Test("Who has never had an answer does not wait longer for one, whatever the server names")
+  func neverAnsweredForLong() throws {
+    func delays(
+      _ code: FileError.Code, retryAfter: Duration?, answerTime: Double = 0
+    ) throws -> [Double] {
+      var probe = Subject()
+      let id = try Self.ask(&probe, until: 60)
+      var delays: [Double] = []
+      var seconds = 0.0
+      while delays.count < 100 {
+        probe.begin(id, now: Self.at(seconds))
+        probe.sent(id, now: Self.at(seconds))
+        seconds += answerTime
+        let delay = probe.retryDelay(
+          after: FileError(code, ""), of: id, unreachableLimit: .seconds(5),
+          firstAnswerLimit: .seconds(5), retryAfter: retryAfter, policy: RetryPolicy(),
+          random: 1, now: Self.at(seconds))
+        guard let delay else { return delays + [seconds] }
+        seconds += delay / .seconds(1)
+        delays.append(seconds)
+      }
+      return delays
+    }
+    for code in [FileError.Code.unavailable, .invalidResponse, .disconnected, .exhausted] {
+      for retryAfter in [Duration?.none, .zero, .seconds(1)] {
+        let end = try #require(try delays(code, retryAfter: retryAfter).last)
+        #expect((3.5...5).contains(end), "\(code), \(String(describing: retryAfter)): \(end) s")
+      }
+    }
+    // The time of the answers counts.
+    #expect(try delays(.unavailable, retryAfter: nil, answerTime: 4.5) == [4.5])
+  }
+
+  @Test("A suspension does not count as time in which a server has failed")
+  func suspendedFailures() throws {
+    for code in [FileError.Code.unavailable, .unreachable] {
+      var probe = Subject()
+      let id = try Self.ask(&probe, until: 60)
+      func delay(_ probe: inout Subject, at seconds: Double) -> Duration? {
+        probe.retryDelay(
+          after: FileError(code, ""), of: id, unreachableLimit: .seconds(5),
+          firstAnswerLimit: .seconds(5), retryAfter: nil, policy: RetryPolicy(), random: 0.5,
+          now: Self.at(seconds))
+      }
+      #expect(delay(&probe, at: 0) != nil)
+      probe.postpone(by: .seconds(9))
+      #expect(delay(&probe, at: 10) != nil)
+      #expect(delay(&probe, at: 14) == nil)
+    }
   }
 
   @Test("An answer between two refusals ends an outage")

@@ -63,8 +63,10 @@ struct Probe<Answer: Sendable>: Sendable {
     var exchange: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
-    /// When the first request failed.
+    /// When the first request that failed was sent, or failed to be sent.
     var failingSince: ContinuousClock.Instant?
+    /// The end of the first pause that the server has asked for.
+    var namedEnd: ContinuousClock.Instant?
 
     /// Forgets how far the last request has come.
     mutating func forgetRequest() {
@@ -204,7 +206,8 @@ struct Probe<Answer: Sendable>: Sendable {
   ///
   /// With `unreachableLimit`, a server that cannot be reached is retried for that long only.
   /// `firstAnswerLimit` is for a file of which nothing is known: its failures are retried for that
-  /// long only, unless the server names the time, and a rejected request is not repeated.
+  /// long only, or until the time that the server first names, and a rejected request is not
+  /// repeated.
   ///
   /// - Returns: nil if a retry would not help, or not before the deadline; the caller then ends the
   ///   question.
@@ -214,35 +217,45 @@ struct Probe<Answer: Sendable>: Sendable {
     now: ContinuousClock.Instant
   ) -> Duration? {
     guard isAsking(id) else { return nil }
-    question?.failureCount += 1
-    if question?.failingSince == nil { question?.failingSince = now }
-    guard let question else { return nil }
-    // Another attempt after the limit would come too late.
-    func isOver(_ limit: Duration?, since: ContinuousClock.Instant?) -> Bool {
-      guard let limit, let since else { return false }
-      return now + FileSettings.unreachableRetryInterval - since >= limit
-    }
+    guard var question else { return nil }
+    defer { self.question = question }
+    question.failureCount += 1
+    let failingSince = question.failingSince ?? question.sentAt ?? now
+    question.failingSince = failingSince
+    var delay = policy.delay(
+      failures: question.failureCount, retryAfter: retryAfter, random: random)
+    let isNamed = retryAfter.map { $0 > .zero } ?? false
+    if isNamed, question.namedEnd == nil { question.namedEnd = now + delay }
+    var end: ContinuousClock.Instant?
     switch error.code {
     case .unreachable, .disconnected, .exhausted:
       let since = question.unreachableSince ?? now
-      self.question?.unreachableSince = since
-      if isOver(unreachableLimit, since: since) { return nil }
+      question.unreachableSince = since
+      end = unreachableLimit.map { since + $0 }
+      if error.code == .unreachable { delay = min(delay, FileSettings.unreachableRetryInterval) }
     case .unavailable, .invalidResponse:
-      self.question?.unreachableSince = nil
-      if retryAfter == nil, isOver(firstAnswerLimit, since: question.failingSince) { return nil }
+      question.unreachableSince = nil
+      end = firstAnswerLimit.map { max(failingSince + $0, question.namedEnd ?? failingSince) }
     case .rejected:
-      self.question?.unreachableSince = nil
+      question.unreachableSince = nil
       if firstAnswerLimit != nil { return nil }
     case .timedOut, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       return nil
     }
-    var delay = policy.delay(
-      failures: question.failureCount, retryAfter: retryAfter, random: random)
-    if error.code == .unreachable { delay = min(delay, FileSettings.unreachableRetryInterval) }
+    if let end {
+      // Another attempt after the limit would come too late.
+      let last = end - FileSettings.unreachableRetryInterval
+      if isNamed {
+        guard now + delay <= end else { return nil }
+      } else {
+        guard now < last else { return nil }
+        delay = min(delay, last - now)
+      }
+    }
     guard now + delay < question.deadline else { return nil }
-    self.question?.phase = .due
-    self.question?.pause = (now + delay, error.reason)
+    question.phase = .due
+    question.pause = (now + delay, error.reason)
     return delay
   }
 
@@ -279,6 +292,9 @@ struct Probe<Answer: Sendable>: Sendable {
     question.limit = question.limit.map { $0 + delay }
     question.askedAt = question.askedAt.map { $0 + delay }
     question.sentAt = question.sentAt.map { $0 + delay }
+    question.unreachableSince = question.unreachableSince.map { $0 + delay }
+    question.failingSince = question.failingSince.map { $0 + delay }
+    question.namedEnd = question.namedEnd.map { $0 + delay }
     self.question = question
   }
 

@@ -122,7 +122,11 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
         outcome = .askAgain
         return .discard
       }
-    case .unsatisfiable, .preconditionFailed, .invalid:
+    case .preconditionFailed:
+      // The question had no condition.
+      report(FileError(.rejected, StatusPhrase.text(of: 412), contact: .refused))
+      return .discard
+    case .unsatisfiable, .invalid:
       break
     }
     report(prober.context.refusal(verdict, mirror: mirror))
