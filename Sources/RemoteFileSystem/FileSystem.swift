@@ -76,7 +76,9 @@ package final class FileSystem: Sendable {
   }
 
   /// Reads the list again soon; two reloads never overlap.
-  package func reloadList() { tree.reload() }
+  package func reloadList(after preparation: @escaping @Sendable () -> Void = {}) {
+    tree.reload(after: preparation)
+  }
 
   /// Fails all waiting requests, because the mount ends.
   package func abandon() {

@@ -74,7 +74,7 @@ struct MountCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How long to wait for a server that cannot be reached and has never answered for the file.",
+      "How long to ask a server that cannot be reached, or fails, for a file of which nothing is known.",
       valueName: "time"))
   var firstAnswerTimeout = TimeSpan(seconds: 5)
 
@@ -330,13 +330,10 @@ struct MountCommand: ParsableCommand {
         serviceManager.notify(.stopping)
         session.stop(finish: finish)
       },
-      onReload: {
-        // The messages of the reload go to the new file. The disk may be slow, and the next signal
-        // must not wait for it.
-        environment.background { [weak fileSystem] in
-          log.reopen(complainingTo: logger)
-          fileSystem?.reloadList()
-        }
+      onReload: { [weak fileSystem] in
+        // The messages of the reload go to the new file. The next signal must not wait for its
+        // disk.
+        fileSystem?.reloadList { log.reopen(complainingTo: logger) }
       })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
     withExtendedLifetime(delivery) {

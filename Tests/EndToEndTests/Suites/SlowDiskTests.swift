@@ -80,6 +80,36 @@ extension RealMounts {
     }
 
     @Test(.timeLimit(.minutes(1)))
+    func `a frozen cache disk does not hold up SIGHUP`() throws {
+      let sandbox = try Sandbox()
+      let disk = try LoopDisk(
+        at: try sandbox.makeDirectory("disk"), image: sandbox.path("disk.img"), byteCount: 64 << 20)
+      defer { disk.unmount() }
+      let origin = try OriginServer()
+      let urls = ["a.bin", "b.bin"].map { origin.url($0, length: 100_000, seed: 850) }
+      let list = try sandbox.write(urls[0] + "\n", to: "urls.txt")
+      let mount = try sandbox.mount(source: list, cache: "disk/cache")
+      defer {
+        try? disk.setFrozen(false)
+        mount.tearDown()
+      }
+      _ = try mount.sha256("a.bin")
+      // What the commands of the control file do is queued behind this one.
+      try disk.setFrozen(true)
+      let evict = try sandbox.start(["sh", "-c", "echo evict a.bin > \(mount.path(".control"))"])
+      pause(for: .seconds(1))
+      try sandbox.write(urls.map { $0 + "\n" }.joined(), to: "urls.txt")
+      mount.process.signal(SIGHUP)
+      let isThere = try Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
+        try output(of: ["ls", mount.mountpoint]) == "a.bin\nb.bin\n"
+      }
+      #expect(isThere)
+      try disk.setFrozen(false)
+      _ = evict.wait(within: .seconds(10))
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(.timeLimit(.minutes(1)))
     func `a slow disk delays the end of a mount little, however much is not committed`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
