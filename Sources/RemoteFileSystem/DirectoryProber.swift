@@ -101,10 +101,18 @@ final class DirectoryProber: Sendable {
   private func takeNext() -> RemoteFile? {
     while let walk = state.withLock({ $0.reserve() }) {
       // Without the lock, because this creates the file.
-      if let file = walk.next() { return file }
-      state.withLock { state in
+      let step = walk.next()
+      if case .file(let file) = step { return file }
+      let isOver = state.withLock { state in
         state.active -= 1
+        guard case .ended = step else { return false }
         state.pending.removeAll { $0 === walk }
+        return true
+      }
+      // This thread may be the network's, and there may be many more names to skip.
+      if !isOver {
+        queue.async { [self] in startNext() }
+        return nil
       }
     }
     return nil

@@ -19,12 +19,24 @@ package final class FileWalk: Sendable {
     self.file = file
   }
 
-  /// The next file; nil after the last one.
-  package func next() -> RemoteFile? {
-    while true {
+  /// What a step of the walk has found.
+  package enum Step: Sendable {
+    case file(RemoteFile)
+    /// Only names that the walk skips; there are more.
+    case skipped
+    case ended
+  }
+
+  /// The maximum number of names that a step skips: a step may run on the network thread.
+  private static let skippedCount = 64
+
+  /// Goes on to the next file.
+  package func next() -> Step {
+    for _ in 0..<Self.skippedCount {
       let index = position.add(1, ordering: .relaxed).oldValue
-      guard index < count else { return nil }
-      if let file = file(index) { return file }
+      guard index < count else { return .ended }
+      if let file = file(index) { return .file(file) }
     }
+    return .skipped
   }
 }
