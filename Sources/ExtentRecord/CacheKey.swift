@@ -41,20 +41,35 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     self.bytes = bytes
   }
 
+  /// The first bytes of the digest are as random as all of it.
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
+  }
+
   /// The digest as 64 lower-case hexadecimal digits.
-  package var hex: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  package var hex: String { hex(of: bytes[...]) }
+
+  private func hex(of bytes: ArraySlice<UInt8>) -> String {
+    String(unsafeUninitializedCapacity: 2 * bytes.count) { digits in
+      for (index, byte) in bytes.enumerated() {
+        digits[2 * index] = Self.digit(byte >> 4)
+        digits[2 * index + 1] = Self.digit(byte & 15)
+      }
+      return 2 * bytes.count
+    }
+  }
+
+  private static func digit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
   package var description: String { hex }
 
   /// The name of the directory that groups the keys with the same first byte.
-  package var prefixName: String { String(hex.prefix(2)) }
+  package var prefixName: String { hex(of: bytes[..<1]) }
 
   /// The name of the entry's own directory within that one.
-  package var restName: String { String(hex.dropFirst(2)) }
+  package var restName: String { hex(of: bytes[1...]) }
 
   private static func value(ofDigit digit: UInt8) -> UInt8? {
     switch digit {

@@ -166,9 +166,16 @@ package final class FileTree: Sendable {
 
   /// The file of a source, created at the first lookup.
   func file(_ index: Int) -> RemoteFile {
-    files.withLock { files in
+    existingFile(index) ?? makeFile(index)
+  }
+
+  /// The same, for one that was probably not looked up before.
+  func makeFile(_ index: Int) -> RemoteFile {
+    // Without the lock, because the hash takes longer than the rest.
+    let key = cacheKey(index)
+    return files.withLock { files in
       if let file = files[index] { return file }
-      let file = environment.file(of: sources[index], key: cacheKey(index)) { owner in
+      let file = environment.file(of: sources[index], key: key) { owner in
         !shows(owner, besides: index, among: files)
       }
       files[index] = file

@@ -117,7 +117,7 @@ extension FileTree {
   fileprivate func unknownFiles(in directory: Directory) -> FileWalk {
     FileWalk(count: directory.children.count) { place in
       guard case .file(let index) = directory.children[place] else { return nil }
-      let file = self.file(index)
+      let file = self.makeFile(index)
       return file.isKnown ? nil : file
     }
   }

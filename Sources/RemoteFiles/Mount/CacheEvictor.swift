@@ -35,7 +35,7 @@ protocol EntryHolder: AnyObject, Sendable {
 /// Lock order: `users` and `usedKeys` are leaves. Files are asked without them.
 final class CacheEvictor: Sendable {
   private let context: MountContext
-  private let users = Mutex(EntryUsers())
+  private let users = EntryUserTable()
   /// The entries that were used, and must be marked as such.
   private let usedKeys = Mutex<Set<CacheKey>>([])
   /// Whether the disk under the cache has less free space than it must keep.
@@ -49,7 +49,7 @@ final class CacheEvictor: Sendable {
 
   /// Records that the entry of `key` holds the bytes of `version`: eviction asks its file first.
   func note(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
-    users.withLock { $0.note(key, of: file, version) }
+    users.with(key) { $0.note(key, of: file, version) }
   }
 
   /// Does the same as ``note(_:of:_:)`` before the entry is created, once no eviction is removing
@@ -57,24 +57,24 @@ final class CacheEvictor: Sendable {
   ///
   /// Call it on a thread that may wait for the disk.
   func recordNew(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
-    while !users.withLock({ $0.recordNew(key, of: file, version) }) { usleep(2000) }
+    while !users.with(key, { $0.recordNew(key, of: file, version) }) { usleep(2000) }
   }
 
   /// The version whose bytes the entry of `key` holds.
-  func holder(of key: CacheKey) -> (any EntryHolder)? { users.withLock { $0.holder(of: key) } }
+  func holder(of key: CacheKey) -> (any EntryHolder)? { users.with(key) { $0.holder(of: key) } }
 
   /// Forgets the entry of `key`, which has been removed.
-  func forget(_ key: CacheKey) { users.withLock { $0.forget(key) } }
+  func forget(_ key: CacheKey) { users.with(key) { $0.forget(key) } }
 
   /// Keeps the entry of `key` from eviction while it is opened for the first time, until
   /// ``endLook(_:of:_:)``.
   ///
   /// - Returns: false if the entry is being removed and must not be opened.
-  func beginLook(_ key: CacheKey) -> Bool { users.withLock { $0.beginLook(key) } }
+  func beginLook(_ key: CacheKey) -> Bool { users.with(key) { $0.beginLook(key) } }
 
   /// Ends a look, and records the version whose bytes the entry holds, if it has found one.
   func endLook(_ key: CacheKey, of file: any EntryOwner, _ version: (any EntryHolder)?) {
-    users.withLock { users in
+    users.with(key) { users in
       if let version { users.note(key, of: file, version) }
       users.endLook(key)
     }
@@ -155,12 +155,12 @@ final class CacheEvictor: Sendable {
     let freed = context.cache.evict(downTo: limit) { key, remove in
       // Asked for each entry in turn: counting the entries takes a while, and files are opened
       // meanwhile.
-      switch users.withLock({ $0.beginRemoval(key) }) {
+      switch users.with(key, { $0.beginRemoval(key) }) {
       case .no: break
       case .byFile(let file): file.removeEntryIfUnused(remove)
       case .free:
         remove()
-        users.withLock { $0.endRemoval(key) }
+        users.with(key) { $0.endRemoval(key) }
       }
     }
     if freed > 0 {

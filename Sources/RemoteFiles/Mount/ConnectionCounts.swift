@@ -35,7 +35,8 @@ final class ConnectionCounts: Sendable {
   /// How many connections have paid at the host of `url`, if each file finds its best number.
   func learned(for url: RemoteURL) -> Int? {
     guard perFile == nil else { return nil }
-    return hosts.withLock { $0.connections(for: url.normalizedOrigin, today: daysSinceEpoch()) }
+    let (origin, today) = (url.normalizedOrigin, daysSinceEpoch())
+    return hosts.withLock { $0.connections(for: origin, today: today) }
   }
 
   /// Records that `count` connections have paid at the host of `url`.

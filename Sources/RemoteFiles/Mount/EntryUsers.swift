@@ -1,4 +1,5 @@
 internal import ExtentRecord
+internal import Synchronization
 
 /// Which files and versions use which cache entries, as a pure value.
 ///
@@ -71,4 +72,21 @@ struct EntryUsers {
   }
 
   mutating func endRemoval(_ key: CacheKey) { removals.remove(key) }
+}
+
+/// ``EntryUsers`` in groups by key with a lock each: threads that open many entries seldom meet.
+struct EntryUserTable: Sendable {
+  private final class Group: Sendable {
+    let users = Mutex(EntryUsers())
+  }
+
+  private let groups = (0..<32).map { _ in Group() }
+
+  /// Calls `body` with the users of a group of entries, `key` among them, under its lock.
+  func with<Result>(_ key: CacheKey, _ body: (inout EntryUsers) -> sending Result)
+    -> sending Result
+  {
+    // A key is a hash, so each of its bytes is random.
+    groups[Int(key.bytes[0]) % groups.count].users.withLock { body(&$0) }
+  }
 }
