@@ -47,8 +47,10 @@ struct EntryOpener: Sendable {
       log: log, header: header, data: data,
       uncommitted: uncommitted == .verify && !context.blocks.isSettled(header.dataID)
         ? .verifyOnDisk : uncommitted)
-    guard let (end, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
+    guard let (logEnd, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
     else { return nil }
+    let committed = isReadOnly ? nil : commit(recovery, in: log, at: logEnd)
+    let end = committed ?? logEnd
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
     let isStamped =
@@ -59,7 +61,8 @@ struct EntryOpener: Sendable {
         header: header, end: end, stamp: stamp, isStamped: isStamped, extents: recovery.extents,
         believed: isStamped ? ExtentSet() : recovery.believed,
         fetchedByteCount: recovery.summary.fetchedByteCount,
-        uncommittedByteCount: recovery.uncommittedByteCount, checksumMark: recovery.checksumMark),
+        uncommittedByteCount: committed == nil ? recovery.uncommittedByteCount : 0,
+        checksumMark: recovery.checksumMark),
       data: data, context: context)
     if isReadOnly { context.recordings.end(folder.key) }
     if uncommitted == .discard { context.blocks.recordLoss(in: header.dataID) }
@@ -93,6 +96,27 @@ struct EntryOpener: Sendable {
       else { throw error }
       return (LogEnd(position: cut.position, sequence: cut.sequence), false)
     }
+  }
+
+  /// Records that all bytes are on the disk, if recovery has found them there: the next mount need
+  /// not sync and read them again.
+  ///
+  /// - Returns: the new end of the log; nil if nothing was recorded.
+  private func commit(_ recovery: Recovery, in log: LogReader, at end: LogEnd) -> LogEnd? {
+    guard recovery.isOnDisk, recovery.uncommittedByteCount > 0, !recovery.needsRewrite else {
+      return nil
+    }
+    let commit = LogRecord.commit(
+      fetchedByteCount: recovery.summary.fetchedByteCount, coveredSequence: end.sequence)
+    let words = commit.encoded(sequence: end.sequence + 1, salt: log.salt)
+    do throws(ErrorNumber) {
+      try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
+        try SystemCalls.write(log.descriptor.rawValue, bytes, at: end.position)
+      }
+    } catch {
+      return nil
+    }
+    return end.next
   }
 
   /// Whether the cache may have written an open file; tightens its mode to 0600.
