@@ -60,7 +60,7 @@ struct DownloadPlan {
         continue
       }
       if let checksum = file.checksum(of: entry.source.path) ?? file.checksum(of: entry.name) {
-        entries[index].source.checksum = checksum
+        entries[index].take(checksum)
         continue
       }
       if entry.isOfSession, entry.source.checksum != nil { continue }

@@ -18,6 +18,9 @@ struct SessionEntry: Sendable {
   private(set) var isStored = false
   /// Whether it is stored, and the command names it again.
   private(set) var isContinued = false
+  /// Whether the command names the length, and the hashes of the pieces, of a stored file.
+  private var isLengthNamed = false
+  private var arePiecesNamed = false
   /// Whether no session may keep it, whatever it fails of.
   private var isExcluded = false
   /// Where the name comes from.
@@ -142,10 +145,23 @@ struct SessionEntry: Sendable {
     }
     isStored = true
     isContinued = true
+    isLengthNamed = new.source.length != nil
+    arePiecesNamed = new.source.pieces != nil
     guard new.source.checksum == nil || new.source.checksum == old.checksum else { return }
     source.checksum = old.checksum
     source.length = new.source.length ?? old.length
     source.pieces = new.source.pieces ?? old.pieces
+  }
+
+  /// Takes a checksum of the user.
+  ///
+  /// If the session has another one, what else it says of the content is of another content.
+  mutating func take(_ checksum: Checksum) {
+    if isStored, source.checksum != checksum {
+      if !isLengthNamed { source.length = nil }
+      if !arePiecesNamed { source.pieces = nil }
+    }
+    source.checksum = checksum
   }
 
   /// Sets the path that the user named.

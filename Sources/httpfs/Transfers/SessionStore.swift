@@ -50,7 +50,7 @@ final class SessionStore {
         let error = ErrorNumber.last
         if error.rawValue == EINTR { continue }
         if error.rawValue == EWOULDBLOCK { break }
-        unlink(lockPath)
+        // Another process may hold the lock: only its holder removes the file.
         throw CommandFailure("cannot lock session '\(path)'", error)
       }
       // The previous holder may have removed it.

@@ -297,6 +297,24 @@ extension RealMounts {
       #expect(result.succeeded, "\(result.error)")
     }
 
+    @Test(arguments: [true, false])
+    func `a line of --checksum-file that is another checksum replaces the session's length`(
+      namesURL: Bool
+    ) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = urls(origin)[0]
+      let zeros = String(repeating: "0", count: 64)
+      let list = try work.sandbox.write(
+        "\(url)\n  checksum=sha-256=\(zeros)\n  length=\(Self.length + 1)\n", to: "list")
+      #expect(try !work.get("--session", "todo", "-i", list).succeeded)
+      let digest = Digest.ofContent(seed: 0, byteCount: Self.length)
+      let sums = try work.sandbox.write("\(digest)  a.bin\n", to: "sums")
+      let named = namesURL ? [url] : []
+      let result = try work.run(["get", "--session", "todo", "--checksum-file", sums] + named)
+      #expect(result.succeeded, "\(result.error)")
+    }
+
     @Test func `a header field that selects the bytes is part of what a file of a session is`()
       throws
     {
