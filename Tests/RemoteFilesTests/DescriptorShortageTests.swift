@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import HTTPTransferCore
 import Synchronization
@@ -15,6 +16,10 @@ import Testing
 
     /// Takes all free descriptors.
     init() {
+      // libdispatch ends the process if it cannot open the descriptors for its first timer.
+      let hasTimer = DispatchSemaphore(value: 0)
+      DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { hasTimer.signal() }
+      hasTimer.wait()
       var limit = rlimit(rlim_cur: 256, rlim_max: 256)
       setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
       while case let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC), descriptor >= 0 {

@@ -444,7 +444,8 @@ extension RealMounts {
       #expect(work.names == ["b.bin"] + names)
       // A question that was not sent has not shown that the server is silent.
       #expect(result.error.contains("was not asked"), "\(result.error)")
-      #expect(try silent.requests().filter { $0.range == "bytes=0-0" }.count <= 2)
+      // Two at a time; the first that ends may be followed by another before the second ends.
+      #expect(try silent.requests().filter { $0.range == "bytes=0-0" }.count <= 3)
     }
 
     @Test(.timeLimit(.minutes(1)))
