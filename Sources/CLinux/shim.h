@@ -12,6 +12,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+/// Reads names of an open directory (`getdents64(2)`), without a stream of its own.
+static inline long httpfs_read_directory(int descriptor, void *buffer, unsigned long byte_count) {
+  return syscall(SYS_getdents64, descriptor, buffer, byte_count);
+}
+
 /// When the open file was created, in nanoseconds since 1970 (`statx(2)`); 0 if its file system
 /// does not record that.
 static inline int64_t httpfs_birth_time(int descriptor) {

@@ -72,6 +72,32 @@ package struct Recovery {
     return (header, byteCount)
   }
 
+  /// Up to this size, a record file is read at once.
+  private static let shortByteCount: Int64 = 4096
+
+  /// Reads the header of a record file of `byteCount` bytes, and the log of a short one; nil if it
+  /// has another format or is damaged.
+  package static func header(
+    of descriptor: Descriptor, byteCount: Int64
+  ) throws(ErrorNumber) -> (header: RecordHeader, log: LogReader)? {
+    if byteCount <= shortByteCount {
+      var bytes = [UInt8](repeating: 0, count: Int(byteCount))
+      guard try SystemCalls.read(descriptor.rawValue, into: &bytes, at: 0) == bytes.count,
+        let end = bytes.withUnsafeBytes({ RecordHeader.byteCount(ofHeaderStartingWith: $0) }),
+        end <= bytes.count,
+        let header = bytes[..<end].withUnsafeBytes({ RecordHeader($0) })
+      else { return nil }
+      let log = LogReader(
+        descriptor: descriptor, start: Int64(end), salt: header.salt, content: bytes[end...])
+      return (header, log)
+    }
+    return try header(of: descriptor).map { found in
+      let log = LogReader(
+        descriptor: descriptor, start: Int64(found.byteCount), salt: found.header.salt)
+      return (found.header, log)
+    }
+  }
+
   /// Whether a record file is complete, but in a format of a later version of this code.
   ///
   /// All formats share the magic, format version, byte count, salt, and a checksum at the end. A

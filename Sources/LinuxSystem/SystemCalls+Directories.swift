@@ -64,6 +64,28 @@ extension SystemCalls {
       })
   }
 
+  /// The same, of a directory that the caller has just opened and nobody else reads
+  /// (`getdents64(2)`): with a third of the system calls.
+  package static func names(inFresh directory: CInt) throws(ErrorNumber) -> [String] {
+    var names: [String] = []
+    var entries = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let byteCount = try checked {
+        httpfs_read_directory(directory, &entries, UInt(entries.count))
+      }
+      guard byteCount > 0 else { return names }
+      var offset = 0
+      while offset < byteCount {
+        // Inode number, offset, length of the entry, type, name.
+        let length = Int(entries[offset + 16]) | Int(entries[offset + 17]) << 8
+        let name = String(
+          validating: entries[(offset + 19)..<(offset + length)].prefix { $0 != 0 }, as: UTF8.self)
+        if let name, name != ".", name != ".." { names.append(name) }
+        offset += length
+      }
+    }
+  }
+
   /// Takes over the descriptor of the directory.
   static func names(inOwned directory: CInt) throws(ErrorNumber) -> [String] {
     guard let stream = fdopendir(directory) else {

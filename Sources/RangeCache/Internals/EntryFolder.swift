@@ -149,11 +149,12 @@ struct EntryFolder: Sendable {
   /// Removes the files that an entry's record does not name; returns the number of bytes that they
   /// occupied.
   ///
-  /// These are data files other than `dataName`, and unfinished records.
+  /// These are data files other than `dataName`, and unfinished records. The names in `directory`
+  /// were not read before.
   @discardableResult
   static func removeFiles(in directory: Descriptor, keeping dataName: String?) -> Int64 {
     var freed: Int64 = 0
-    for name in (try? SystemCalls.names(in: directory.rawValue)) ?? [] {
+    for name in (try? SystemCalls.names(inFresh: directory.rawValue)) ?? [] {
       guard name.hasPrefix(RecordFile.dataPrefix) || name.hasPrefix(RecordFile.temporaryPrefix),
         name != dataName
       else { continue }

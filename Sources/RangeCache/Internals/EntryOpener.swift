@@ -29,20 +29,21 @@ struct EntryOpener: Sendable {
   ) throws(ErrorNumber) -> CacheEntry? {
     let directory = try folder.open()
     let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
-    guard try isOwn(record) else { return nil }
-    guard let found = try Recovery.header(of: record), found.header.key == folder.key else {
+    guard let recordByteCount = try byteCount(ofOwn: record) else { return nil }
+    guard let (found, log) = try Recovery.header(of: record, byteCount: recordByteCount),
+      found.key == folder.key
+    else {
       // Leave an entry of a later version untouched.
       if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
       return nil
     }
-    var header = found.header
+    var header = found
     let data = try SystemCalls.openFile(header.dataName, in: directory.rawValue)
-    guard try isOwn(data) else { return nil }
+    guard try byteCount(ofOwn: data) != nil else { return nil }
     EntryFolder.removeFiles(in: directory, keeping: header.dataName)
 
     // Take the stamp before reading any bytes, because they may be changed at any time.
     let stamp = context.stamps.stamp(of: data)
-    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
     let recovery = try Recovery(
       log: log, header: header, data: data,
       uncommitted: uncommitted == .verify && !context.blocks.isSettled(header.dataID)
@@ -119,10 +120,10 @@ struct EntryOpener: Sendable {
     return end.next
   }
 
-  /// Whether the cache may have written an open file; tightens its mode to 0600.
-  private func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
+  /// The size of an open file, if the cache may have written it; tightens its mode to 0600.
+  private func byteCount(ofOwn file: Descriptor) throws(ErrorNumber) -> Int64? {
     let status = try SystemCalls.status(file.rawValue)
-    guard status.isRegularFile, status.owner == ProcessCalls.effectiveUserID else { return false }
+    guard status.isRegularFile, status.owner == ProcessCalls.effectiveUserID else { return nil }
     if status.permissions & 0o077 != 0 {
       do throws(ErrorNumber) {
         try SystemCalls.setPermissions(file.rawValue, to: 0o600)
@@ -130,7 +131,7 @@ struct EntryOpener: Sendable {
         guard error.rawValue == EROFS else { throw error }
       }
     }
-    return true
+    return status.byteCount
   }
 
   // MARK: Create

@@ -49,7 +49,7 @@ final class KnownKeys: Sendable {
   private func names(in group: String) throws(ErrorNumber) -> [String] {
     do throws(ErrorNumber) {
       let directory = try SystemCalls.openDirectory(group, in: root.files.rawValue)
-      return try SystemCalls.names(in: directory.rawValue)
+      return try SystemCalls.names(inFresh: directory.rawValue)
     } catch {
       guard error.rawValue == ENOENT else { throw error }
       return []
