@@ -27,11 +27,6 @@ package struct Recovery {
   /// The number of bytes in extents that count but that no COMMIT covers.
   package private(set) var uncommittedByteCount: Int64 = 0
 
-  /// Whether the extents that no COMMIT covers were read from the disk, after a sync without error.
-  ///
-  /// Those that count can be committed.
-  package private(set) var isOnDisk = false
-
   /// All extents of the log, also those that do not count.
   package private(set) var claimed = ExtentSet()
 
@@ -141,7 +136,7 @@ package struct Recovery {
     self.summary = summary
     if lastExtent > summary.coveredSequence, uncommitted == .verifyOnDisk, let data {
       // Bytes that cannot be written have the wrong hash and must not fail the next sync.
-      isOnDisk = (try? SystemCalls.syncData(data.rawValue)) != nil
+      try? SystemCalls.syncData(data.rawValue)
       FileSystemCalls.forgetPages(data.rawValue)
     }
     recordCount = end.recordCount

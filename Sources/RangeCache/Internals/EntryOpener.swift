@@ -48,10 +48,8 @@ struct EntryOpener: Sendable {
       log: log, header: header, data: data,
       uncommitted: uncommitted == .verify && !context.blocks.isSettled(header.dataID)
         ? .verifyOnDisk : uncommitted)
-    guard let (logEnd, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
+    guard let (end, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
     else { return nil }
-    let committed = isReadOnly ? nil : commit(recovery, in: log, at: logEnd)
-    let end = committed ?? logEnd
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
     let isStamped =
@@ -62,8 +60,7 @@ struct EntryOpener: Sendable {
         header: header, end: end, stamp: stamp, isStamped: isStamped, extents: recovery.extents,
         believed: isStamped ? ExtentSet() : recovery.believed,
         fetchedByteCount: recovery.summary.fetchedByteCount,
-        uncommittedByteCount: committed == nil ? recovery.uncommittedByteCount : 0,
-        checksumMark: recovery.checksumMark),
+        uncommittedByteCount: recovery.uncommittedByteCount, checksumMark: recovery.checksumMark),
       data: data, context: context)
     if isReadOnly { context.recordings.end(folder.key) }
     if uncommitted == .discard { context.blocks.recordLoss(in: header.dataID) }
@@ -97,27 +94,6 @@ struct EntryOpener: Sendable {
       else { throw error }
       return (LogEnd(position: cut.position, sequence: cut.sequence), false)
     }
-  }
-
-  /// Records that all bytes are on the disk, if recovery has found them there: the next mount need
-  /// not sync and read them again.
-  ///
-  /// - Returns: the new end of the log; nil if nothing was recorded.
-  private func commit(_ recovery: Recovery, in log: LogReader, at end: LogEnd) -> LogEnd? {
-    guard recovery.isOnDisk, recovery.uncommittedByteCount > 0, !recovery.needsRewrite else {
-      return nil
-    }
-    let commit = LogRecord.commit(
-      fetchedByteCount: recovery.summary.fetchedByteCount, coveredSequence: end.sequence)
-    let words = commit.encoded(sequence: end.sequence + 1, salt: log.salt)
-    do throws(ErrorNumber) {
-      try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
-        try SystemCalls.write(log.descriptor.rawValue, bytes, at: end.position)
-      }
-    } catch {
-      return nil
-    }
-    return end.next
   }
 
   /// The size of an open file, if the cache may have written it; tightens its mode to 0600.
