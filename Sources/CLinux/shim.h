@@ -138,6 +138,13 @@ static inline int httpfs_exchange_names(int directory, const char *one, const ch
   return renameat2(directory, one, directory, other, 2u);
 }
 
+/// Whether the file system of an open file keeps it in memory only (`fstatfs(2)`).
+static inline int httpfs_is_in_memory(int descriptor) {
+  struct statfs status;
+  return fstatfs(descriptor, &status) == 0 &&
+         (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+}
+
 /// Whether an open directory belongs to `/proc` (`fstatfs(2)`).
 static inline int httpfs_is_of_proc(int directory) {
   struct statfs status;

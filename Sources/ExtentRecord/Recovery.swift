@@ -10,7 +10,7 @@ package import LinuxSystem
 ///   written.
 /// - Any other extent is read and hashed; it counts if the hash matches the recorded one. If
 ///   another process wrote it, it is read from the disk, because pages in memory may be right
-///   although the disk refused them. An unchanged boot identifier would not prove that the page
+///   although the disk refused them. It does not count if its pages stay in memory. An unchanged boot identifier would not prove that the page
 ///   cache survived: the file system may have been shut down, or its disk pulled. At most one
 ///   checkpoint interval of bytes must be read.
 /// - An extent that reaches past the end of the data file or past the complete length does not
@@ -138,6 +138,15 @@ package struct Recovery {
       // Bytes that cannot be written have the wrong hash and must not fail the next sync.
       try? SystemCalls.syncData(data.rawValue)
       FileSystemCalls.forgetPages(data.rawValue)
+      // Look before reading any bytes: the pages of the neighbours may then be in memory, too.
+      _ = try log.read { (sequence, record) throws(ErrorNumber) in
+        guard case .extent(let offset, let byteCount, _) = record,
+          sequence > summary.coveredSequence
+        else { return }
+        if FileSystemCalls.keepsPages(data.rawValue, offset, byteCount: byteCount) {
+          invalidated.insert(sequence)
+        }
+      }
     }
     recordCount = end.recordCount
     endsClean = end.endsClean
@@ -154,7 +163,7 @@ package struct Recovery {
       let isCommitted = sequence <= summary.coveredSequence
       let isBelieved = isCommitted && trustsCommits
       // The sum was checked when the record was read.
-      guard range.upperBound <= limit,
+      guard !invalidated.contains(sequence), range.upperBound <= limit,
         isBelieved
           || (isCommitted || uncommitted != .discard)
             && verifier?.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)

@@ -33,6 +33,29 @@ package enum FileSystemCalls {
     _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
   }
 
+  /// Whether bytes of a range are in pages that ``forgetPages(_:)`` has not dropped (`mincore(2)`),
+  /// for example because a process maps them.
+  ///
+  /// False for a file that is in memory only, and true if the kernel does not say.
+  package static func keepsPages(_ descriptor: CInt, _ offset: Int64, byteCount: Int64) -> Bool {
+    if httpfs_is_in_memory(descriptor) != 0 { return false }
+    let pageByteCount = Int64(getpagesize())
+    var start = offset / pageByteCount * pageByteCount
+    let end = offset + byteCount
+    var pages = [UInt8](repeating: 0, count: 4096)
+    while start < end {
+      let length = Int(min(end - start, Int64(pages.count) * pageByteCount))
+      let mapping = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, off_t(start))
+      guard let mapping, mapping != MAP_FAILED else { return true }
+      defer { munmap(mapping, length) }
+      guard mincore(mapping, length, &pages) == 0 else { return true }
+      let count = (length + Int(pageByteCount) - 1) / Int(pageByteCount)
+      if pages[..<count].contains(where: { $0 & 1 != 0 }) { return true }
+      start += Int64(length)
+    }
+    return false
+  }
+
   /// The block size of the file system of a descriptor, in bytes (`fstatvfs(3)`).
   package static func blockByteCount(_ descriptor: CInt) throws(ErrorNumber) -> Int64 {
     var status = statvfs()

@@ -1,6 +1,8 @@
 import ExtentRecord
 import Foundation
+import Glibc
 import HTTPTransferCore
+import LinuxSystem
 import Testing
 
 @testable import RangeCache
@@ -117,6 +119,24 @@ import Testing
     try directory.removeEntry(key)
     #expect(entry.uncommittedByteCount == 0)
     #expect(!entry.isCommitted)
+  }
+
+  @Test("What a crash has left uncommitted does not count while its pages stay in memory")
+  func mappedUncommitted() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    do {
+      let entry = try directory.createEntry(key, version: version, source: "")
+      try entry.storePattern(0..<1000)
+    }
+    let data = open(try root.dataPath(), O_RDONLY)
+    defer { close(data) }
+    // The disk may have refused bytes that a mapping keeps in memory.
+    let mapping = try #require(mmap(nil, 1000, PROT_READ, MAP_SHARED, data, 0))
+    defer { munmap(mapping, 1000) }
+    #expect(mapping.load(as: UInt8.self) == Pattern.bytes(0..<1)[0])
+    let isInMemory = !FileSystemCalls.keepsPages(data, 0, byteCount: 1000)
+    let entry = try #require(try directory.openEntry(key))
+    #expect(entry.recoveredExtents.extents == (isInMemory ? [0..<1000] : []))
   }
 
   @Test("What a crash has left uncommitted is not committed by being opened")
