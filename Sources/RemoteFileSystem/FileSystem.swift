@@ -76,9 +76,7 @@ package final class FileSystem: Sendable {
   }
 
   /// Reads the list again soon; two reloads never overlap.
-  package func reloadList(after preparation: @escaping @Sendable () -> Void = {}) {
-    tree.reload(after: preparation)
-  }
+  package func reloadList() { tree.reload() }
 
   /// Fails all waiting requests, because the mount ends.
   package func abandon() {

@@ -44,12 +44,11 @@ final class MountedTree: Sendable {
     reloads.withLock { $0.hasList = hasList }
   }
 
-  /// Reads the list again soon, after `preparation`; two reloads never overlap.
-  func reload(after preparation: @escaping @Sendable () -> Void = {}) {
+  /// Reads the list again soon; two reloads never overlap.
+  func reload() {
     guard let read = reading.withLock({ $0 }) else { return }
     reloads.withLock { $0.requested += 1 }
     queue.async { [self] in
-      preparation()
       let error = read()
       reloads.withLock { reloads in
         reloads.ended += 1

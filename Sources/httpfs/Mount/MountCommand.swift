@@ -1,6 +1,7 @@
 import ArgumentParser
 import CLinux
 import DirectoryListing
+import Dispatch
 import FUSEMount
 import Glibc
 import HTTPTransfer
@@ -325,15 +326,19 @@ struct MountCommand: ParsableCommand {
       watchdog?.dismiss()
       _exit(0)
     }
+    let logQueue = DispatchQueue(label: "httpfs.log")
     let delivery = signals.deliver(
       onEnd: { _ in
         serviceManager.notify(.stopping)
         session.stop(finish: finish)
       },
-      onReload: { [weak fileSystem] in
-        // The messages of the reload go to the new file. The next signal must not wait for its
-        // disk.
-        fileSystem?.reloadList { log.reopen(complainingTo: logger) }
+      onReload: {
+        // The messages of the reload go to the new file. Nothing else waits for the disk of the
+        // log, and the log for no other disk.
+        logQueue.async { [weak fileSystem] in
+          log.reopen(complainingTo: logger)
+          fileSystem?.reloadList()
+        }
       })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
     withExtendedLifetime(delivery) {
