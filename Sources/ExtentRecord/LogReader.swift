@@ -64,6 +64,7 @@ package struct LogReader {
   ///   - recordCount: the number of records before it, then also of those in it.
   ///   - body: handles a record.
   /// - Returns: the number of bytes of these records.
+  /// - Throws: the error of `body`.
   private func records(
     in bytes: UnsafeRawBufferPointer, after recordCount: inout UInt64,
     _ body: (UInt64, LogRecord) throws(ErrorNumber) -> Void

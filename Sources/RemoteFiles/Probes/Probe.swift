@@ -63,7 +63,7 @@ struct Probe<Answer: Sendable>: Sendable {
     var exchange: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
-    /// When the first request that failed was sent, or failed to be sent.
+    /// When the first request that failed was sent, or later if that was long ago.
     var failingSince: ContinuousClock.Instant?
     /// The end of the first pause that the server has asked for.
     var namedEnd: ContinuousClock.Instant?
@@ -220,7 +220,10 @@ struct Probe<Answer: Sendable>: Sendable {
     guard var question else { return nil }
     defer { self.question = question }
     question.failureCount += 1
-    let failingSince = question.failingSince ?? question.sentAt ?? now
+    let pause = FileSettings.unreachableRetryInterval
+    // A slow first answer leaves time for one more request.
+    let spent = max(.zero, (firstAnswerLimit ?? .zero) - pause * 2)
+    let failingSince = question.failingSince ?? max(question.sentAt ?? now, now - spent)
     question.failingSince = failingSince
     var delay = policy.delay(
       failures: question.failureCount, retryAfter: retryAfter, random: random)
@@ -232,7 +235,7 @@ struct Probe<Answer: Sendable>: Sendable {
       let since = question.unreachableSince ?? now
       question.unreachableSince = since
       end = unreachableLimit.map { since + $0 }
-      if error.code == .unreachable { delay = min(delay, FileSettings.unreachableRetryInterval) }
+      if error.code == .unreachable { delay = min(delay, pause) }
     case .unavailable, .invalidResponse:
       question.unreachableSince = nil
       end = firstAnswerLimit.map { max(failingSince + $0, question.namedEnd ?? failingSince) }
@@ -245,7 +248,7 @@ struct Probe<Answer: Sendable>: Sendable {
     }
     if let end {
       // Another attempt after the limit would come too late.
-      let last = end - FileSettings.unreachableRetryInterval
+      let last = end - pause
       if isNamed {
         guard now + delay <= end else { return nil }
       } else {
