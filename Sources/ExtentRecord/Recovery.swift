@@ -10,9 +10,9 @@ package import LinuxSystem
 ///   written.
 /// - Any other extent is read and hashed; it counts if the hash matches the recorded one. If
 ///   another process wrote it, it is read from the disk, because pages in memory may be right
-///   although the disk refused them. It does not count if its pages stay in memory. An unchanged boot identifier would not prove that the page
-///   cache survived: the file system may have been shut down, or its disk pulled. At most one
-///   checkpoint interval of bytes must be read.
+///   although the disk refused them. It does not count if its pages stay in memory. An unchanged
+///   boot identifier would not prove that the page cache survived: the file system may have been
+///   shut down, or its disk pulled. At most one checkpoint interval of bytes must be read.
 /// - An extent that reaches past the end of the data file or past the complete length does not
 ///   count. Holes of the data file prove nothing.
 /// - If any claim does not count, the record is rewritten without it before anything is appended,
@@ -26,6 +26,10 @@ package struct Recovery {
 
   /// The number of bytes in extents that count but that no COMMIT covers.
   package private(set) var uncommittedByteCount: Int64 = 0
+
+  /// Whether the extents that no COMMIT covers, as far as they count, were read from the disk after
+  /// a sync without error.
+  package private(set) var isOnDisk = false
 
   /// All extents of the log, also those that do not count.
   package private(set) var claimed = ExtentSet()
@@ -136,7 +140,7 @@ package struct Recovery {
     self.summary = summary
     if lastExtent > summary.coveredSequence, uncommitted == .verifyOnDisk, let data {
       // Bytes that cannot be written have the wrong hash and must not fail the next sync.
-      try? SystemCalls.syncData(data.rawValue)
+      isOnDisk = (try? SystemCalls.syncData(data.rawValue)) != nil
       FileSystemCalls.forgetPages(data.rawValue)
       // Look before reading any bytes: the pages of the neighbours may then be in memory, too.
       _ = try log.read { (sequence, record) throws(ErrorNumber) in

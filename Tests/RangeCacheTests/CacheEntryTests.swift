@@ -139,15 +139,24 @@ import Testing
     #expect(entry.recoveredExtents.extents == (isInMemory ? [0..<1000] : []))
   }
 
-  @Test("What a crash has left uncommitted is not committed by being opened")
+  @Test("What a crash has left is read from the disk once, and its record is synced later")
   func recoveredUncommitted() throws {
     let directory = try CacheDirectory(path: cachePath)
     do {
       let entry = try directory.createEntry(key, version: version, source: "")
       try entry.storePattern(0..<1000)
     }
-    let entry = try #require(try directory.openEntry(key))
-    #expect(!entry.isCommitted)
+    do {
+      let entry = try #require(try directory.openEntry(key))
+      #expect(!entry.isCommitted)
+      #expect(entry.uncommittedByteCount == 1000)
+      try entry.storePattern(1000..<1100)
+    }
+    // Only the COMMIT says that the first ones are on the disk.
+    let entry = try #require(try directory.openEntry(key, uncommitted: .discard))
+    #expect(entry.recoveredExtents.extents == [0..<1000])
+    #expect(entry.recoveredFetchedByteCount == 1100)
+    #expect(entry.holdsPattern(entry.recoveredExtents))
     try entry.checkpoint(fetchedByteCount: 1000)
     #expect(entry.isCommitted)
   }
