@@ -12,6 +12,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+/// Opens a file again, to read its disk and not the page cache (`open(2)` with `O_DIRECT`).
+static inline int httpfs_open_directly(const char *path) {
+  return open(path, O_RDONLY | O_CLOEXEC | __O_DIRECT);
+}
+
 /// Reads names of an open directory (`getdents64(2)`), without a stream of its own.
 static inline long httpfs_read_directory(int descriptor, void *buffer, unsigned long byte_count) {
   return syscall(SYS_getdents64, descriptor, buffer, byte_count);

@@ -10,7 +10,7 @@ package import LinuxSystem
 ///   written.
 /// - Any other extent is read and hashed; it counts if the hash matches the recorded one. If
 ///   another process wrote it, it is read from the disk, because pages in memory may be right
-///   although the disk refused them. It does not count if its pages stay in memory. An unchanged
+///   although the disk refused them. If its pages stay in memory, it is read past them. An unchanged
 ///   boot identifier would not prove that the page cache survived: the file system may have been
 ///   shut down, or its disk pulled. At most one checkpoint interval of bytes must be read.
 /// - An extent that reaches past the end of the data file or past the complete length does not
@@ -26,10 +26,6 @@ package struct Recovery {
 
   /// The number of bytes in extents that count but that no COMMIT covers.
   package private(set) var uncommittedByteCount: Int64 = 0
-
-  /// Whether the extents that no COMMIT covers, as far as they count, were read from the disk after
-  /// a sync without error.
-  package private(set) var isOnDisk = false
 
   /// All extents of the log, also those that do not count.
   package private(set) var claimed = ExtentSet()
@@ -138,28 +134,34 @@ package struct Recovery {
       if case .extent = record { lastExtent = sequence }
     }
     self.summary = summary
+    let completeLength = summary.completeLength ?? header.version.completeLength
+    var dataByteCount: Int64 = 0
+    if let data { dataByteCount = try SystemCalls.status(data.rawValue).byteCount }
+    let limit = min(dataByteCount, completeLength ?? .max)
+    // The uncommitted extents with pages that the kernel keeps in memory.
+    var kept: Set<UInt64> = []
     if lastExtent > summary.coveredSequence, uncommitted == .verifyOnDisk, let data {
       // Bytes that cannot be written have the wrong hash and must not fail the next sync.
-      isOnDisk = (try? SystemCalls.syncData(data.rawValue)) != nil
+      try? SystemCalls.syncData(data.rawValue)
       FileSystemCalls.forgetPages(data.rawValue)
       // Look before reading any bytes: the pages of the neighbours may then be in memory, too.
       _ = try log.read { (sequence, record) throws(ErrorNumber) in
         guard case .extent(let offset, let byteCount, _) = record,
-          sequence > summary.coveredSequence
+          sequence > summary.coveredSequence, offset + byteCount <= limit
         else { return }
         if FileSystemCalls.keepsPages(data.rawValue, offset, byteCount: byteCount) {
-          invalidated.insert(sequence)
+          kept.insert(sequence)
         }
       }
     }
     recordCount = end.recordCount
     endsClean = end.endsClean
 
-    let completeLength = summary.completeLength ?? header.version.completeLength
-    var dataByteCount: Int64 = 0
-    if let data { dataByteCount = try SystemCalls.status(data.rawValue).byteCount }
-    let limit = min(dataByteCount, completeLength ?? .max)
     var verifier = data.map { ExtentVerifier(data: $0) }
+    // Whatever is in memory, this reads the disk.
+    var direct =
+      kept.isEmpty
+      ? nil : data.flatMap { try? SystemCalls.reopenDirectly($0) }.map { ExtentVerifier(direct: $0) }
     _ = try log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, let contentHash) = record else { return }
       let range = offset..<(offset + byteCount)
@@ -167,12 +169,15 @@ package struct Recovery {
       let isCommitted = sequence <= summary.coveredSequence
       let isBelieved = isCommitted && trustsCommits
       // The sum was checked when the record was read.
-      guard !invalidated.contains(sequence), range.upperBound <= limit,
-        isBelieved
-          || (isCommitted || uncommitted != .discard)
-            && verifier?.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)
-              == true
-      else {
+      func isThere() -> Bool {
+        if isBelieved { return true }
+        if !isCommitted, uncommitted == .discard { return false }
+        let hash = contentHash
+        return kept.contains(sequence)
+          ? direct?.matches(offset: offset, byteCount: byteCount, contentHash: hash) ?? false
+          : verifier?.matches(offset: offset, byteCount: byteCount, contentHash: hash) ?? false
+      }
+      guard range.upperBound <= limit, isThere() else {
         invalidated.insert(sequence)
         return
       }

@@ -45,7 +45,7 @@ package enum FileSystemCalls {
     var pages = [UInt8](repeating: 0, count: 4096)
     while start < end {
       let length = Int(min(end - start, Int64(pages.count) * pageByteCount))
-      let mapping = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, off_t(start))
+      let mapping = mmap(nil, length, PROT_READ, MAP_PRIVATE, descriptor, off_t(start))
       guard let mapping, mapping != MAP_FAILED else { return true }
       defer { munmap(mapping, length) }
       guard mincore(mapping, length, &pages) == 0 else { return true }

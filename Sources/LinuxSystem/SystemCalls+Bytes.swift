@@ -29,6 +29,41 @@ extension SystemCalls {
     }.get()
   }
 
+  /// Opens a file again, for ``readDirectly(_:into:at:)``; fails if its file system has no direct
+  /// reads.
+  package static func reopenDirectly(_ file: Descriptor) throws(ErrorNumber) -> Descriptor {
+    Descriptor(try checked { httpfs_open_directly("/proc/self/fd/\(file.rawValue)") })
+  }
+
+  /// Reads the disk, and not the page cache, until `buffer` is full or the file ends; returns the
+  /// number of bytes read.
+  ///
+  /// - Parameter descriptor: a file that was opened with `O_DIRECT`.
+  package static func readDirectly(
+    _ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+  ) throws(ErrorNumber) -> Int {
+    // The largest block of a disk; offset, size and memory must be multiples of it.
+    let alignment = 4096
+    let skipped = Int(offset % Int64(alignment))
+    let byteCount = (skipped + buffer.count + alignment - 1) / alignment * alignment
+    let blocks = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount, alignment: alignment)
+    defer { blocks.deallocate() }
+    var done = 0
+    while done < byteCount {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: blocks[done...])
+      let count = try checked {
+        Glibc.pread(
+          descriptor, rest.baseAddress, rest.count, off_t(offset) - off_t(skipped) + off_t(done))
+      }
+      done += count
+      // The file ends, and the next offset would not be a multiple.
+      if count % alignment != 0 || count == 0 { break }
+    }
+    let found = min(buffer.count, max(0, done - skipped))
+    buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: blocks[skipped..<(skipped + found)]))
+    return found
+  }
+
   /// `pwrite(2)` until every byte is written.
   package static func write(
     _ descriptor: CInt, _ bytes: [UInt8], at offset: Int64

@@ -29,7 +29,10 @@ final class DirectoryProber: Sendable {
     var isEnded = false
 
     /// Counts one more probe, and returns the walk that it is of; nil if none may start.
-    mutating func reserve() -> FileWalk? {
+    ///
+    /// - Parameter hasEnded: whether another probe has ended.
+    mutating func reserve(hasEnded: Bool) -> FileWalk? {
+      if hasEnded { active -= 1 }
       guard active < DirectoryProber.concurrency, let walk = pending.last else { return nil }
       active += 1
       return walk
@@ -69,7 +72,7 @@ final class DirectoryProber: Sendable {
         // Each walk holds the names of its directory.
         if state.pending.count > Self.maximumPendingCount { state.pending.removeFirst() }
       }
-      for _ in 0..<Self.concurrency { startNext() }
+      for _ in 0..<Self.concurrency { startNext(hasEnded: false) }
     }
   }
 
@@ -86,34 +89,34 @@ final class DirectoryProber: Sendable {
   /// The end of a probe starts the next one on its own thread: passing each of thousands to the
   /// queue costs more than a look into the cache. Probes that end at once are taken up by the loop,
   /// because they must not pile up on the stack.
-  private func startNext() {
-    while let file = takeNext() {
+  ///
+  /// - Parameter hasEnded: whether another probe has ended.
+  private func startNext(hasEnded: Bool) {
+    var hasEnded = hasEnded
+    while let file = takeNext(hasEnded: hasEnded) {
       let events = ProbeEvents()
       file.probe { [self] in
-        state.withLock { $0.active -= 1 }
-        if !events.isFirst() { startNext() }
+        if !events.isFirst() { startNext(hasEnded: true) }
       }
       if events.isFirst() { return }
+      hasEnded = true
     }
   }
 
   /// The next file to probe, if another probe may start.
-  private func takeNext() -> RemoteFile? {
-    while let walk = state.withLock({ $0.reserve() }) {
+  private func takeNext(hasEnded: Bool) -> RemoteFile? {
+    var hasEnded = hasEnded
+    while let walk = state.withLock({ $0.reserve(hasEnded: hasEnded) }) {
       // Without the lock, because this creates the file.
-      let step = walk.next()
-      if case .file(let file) = step { return file }
-      let isOver = state.withLock { state in
-        state.active -= 1
-        guard case .ended = step else { return false }
-        state.pending.removeAll { $0 === walk }
-        return true
-      }
-      // This thread may be the network's, and there may be many more names to skip.
-      if !isOver {
-        queue.async { [self] in startNext() }
+      switch walk.next() {
+      case .file(let file): return file
+      case .skipped:
+        // This thread may be the network's, and there may be many more names to skip.
+        queue.async { [self] in startNext(hasEnded: true) }
         return nil
+      case .ended: state.withLock { $0.pending.removeAll { $0 === walk } }
       }
+      hasEnded = true
     }
     return nil
   }

@@ -48,9 +48,8 @@ struct EntryOpener: Sendable {
       log: log, header: header, data: data,
       uncommitted: uncommitted == .verify && !context.blocks.isSettled(header.dataID)
         ? .verifyOnDisk : uncommitted)
-    guard let (logEnd, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
+    guard let (end, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
     else { return nil }
-    let end = isReadOnly ? logEnd : commit(recovery, in: log, at: logEnd)
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
     let isStamped =
@@ -95,33 +94,6 @@ struct EntryOpener: Sendable {
       else { throw error }
       return (LogEnd(position: cut.position, sequence: cut.sequence), false)
     }
-  }
-
-  /// Appends a COMMIT for bytes that recovery has found on the disk: the next mount need not sync
-  /// and read them again.
-  ///
-  /// They still count as uncommitted, because only a checkpoint syncs the record and its
-  /// directories.
-  ///
-  /// - Returns: the end of the log.
-  private func commit(_ recovery: Recovery, in log: LogReader, at end: LogEnd) -> LogEnd {
-    guard recovery.isOnDisk, recovery.uncommittedByteCount > 0, !recovery.needsRewrite else {
-      return end
-    }
-    let commit = LogRecord.commit(
-      fetchedByteCount: recovery.summary.fetchedByteCount, coveredSequence: end.sequence)
-    let words = commit.encoded(sequence: end.sequence + 1, salt: log.salt)
-    let record = log.descriptor.rawValue
-    do throws(ErrorNumber) {
-      try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
-        try SystemCalls.write(record, bytes, at: end.position)
-      }
-    } catch {
-      // A part of it would cost the next mount a new record.
-      try? SystemCalls.truncate(record, to: end.position)
-      return end
-    }
-    return end.next
   }
 
   /// The size of an open file, if the cache may have written it; tightens its mode to 0600.

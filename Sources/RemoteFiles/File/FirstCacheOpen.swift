@@ -17,20 +17,8 @@ struct FirstCacheOpen: Sendable {
   /// If the disk does not answer in time, `work` runs without the cache. A second caller waits for
   /// the look of the first, because the answer is in the cache, not on the network.
   func perform(_ work: @escaping @Sendable () -> Void) {
-    let isFirst = state.withLock { state in
-      defer { state.wasAskedFor = true }
-      return !state.wasAskedFor
-    }
-    look { [self] in
-      if isFirst, state.withLock({ $0.current })?.hasRecord == true {
-        environment.evictor.recordUse(of: context.cacheKey)
-      }
-      work()
-    }
-  }
-
-  private func look(_ work: @escaping @Sendable () -> Void) {
     let mustLook = state.withLock { state -> Bool? in
+      state.wasAskedFor = true
       switch state.look {
       case .done, .late: return nil
       case .underWay(let others):

@@ -30,19 +30,28 @@ final class CacheOpenQueue: Sendable {
   static let stuckCount = 8
 
   private struct Open {
-    let began: ContinuousClock.Instant
-    var isOverdue: Bool
+    /// The open, until it begins.
+    var work: Work?
+    var began: ContinuousClock.Instant?
+    /// When it is due, and the callback that runs if it takes longer; nil once that has run.
+    var awaited: (due: ContinuousClock.Instant, late: Work)?
+
+    var isOverdue: Bool { awaited == nil }
+
+    mutating func begin(now: ContinuousClock.Instant) -> Work? {
+      began = now
+      return work.take()
+    }
   }
 
   private struct State {
     /// Serial queues: a concurrent queue adds no thread while its own are blocked.
     var idle: [DispatchQueue] = []
-    /// By number; opens begin in the order of their numbers, and ``nextID`` is the first.
-    var waiting: [Int: Work] = [:]
+    /// By number; opens begin in the order of their numbers, and ``nextID`` is the first that waits.
+    var opens: [Int: Open] = [:]
     var nextID = 1
-    var running: [Int: Open] = [:]
-    /// When each open is due, and the callback that runs if it takes longer.
-    var awaited: [Int: (due: ContinuousClock.Instant, late: Work)] = [:]
+    /// The numbers of those that run.
+    var running: [Int] = []
     var lastID = 0
     var isTimerSet = false
     /// Whether the timer that counts the quick opens again is set.
@@ -50,27 +59,32 @@ final class CacheOpenQueue: Sendable {
 
     /// Whether the disk seems to hang.
     var isStuck: Bool {
-      running.count >= CacheOpenQueue.stuckCount && running.values.allSatisfy(\.isOverdue)
+      running.count >= CacheOpenQueue.stuckCount
+        && running.allSatisfy { opens[$0]?.isOverdue ?? true }
     }
 
     /// The next open, if it may begin now, and an idle queue for it.
     mutating func next(now: ContinuousClock.Instant) -> Job? {
-      guard let work = waiting[nextID], running.count < CacheOpenQueue.maximumWidth, !isStuck,
-        running.values.count(where: { now - $0.began < CacheOpenQueue.quick })
-          < CacheOpenQueue.width
+      guard nextID <= lastID, mayRunMore,
+        running.count < CacheOpenQueue.width || quickCount(now: now) < CacheOpenQueue.width
       else { return nil }
       let id = nextID
-      waiting[id] = nil
+      guard let work = opens[id]?.begin(now: now) else { return nil }
       nextID += 1
-      running[id] = Open(began: now, isOverdue: awaited[id] == nil)
+      running.append(id)
       return (idle.popLast() ?? DispatchQueue(label: "httpfs.cache-opens"), id, work)
+    }
+
+    private var mayRunMore: Bool { running.count < CacheOpenQueue.maximumWidth && !isStuck }
+
+    /// How many of those that run have not turned out to be slow.
+    private func quickCount(now: ContinuousClock.Instant) -> Int {
+      running.count { opens[$0]?.began.map { now - $0 < CacheOpenQueue.quick } ?? false }
     }
 
     /// Whether the caller must set the timer, because opens wait for running ones.
     mutating func mustSetWidening() -> Bool {
-      guard !isWideningSet, waiting[nextID] != nil, running.count < CacheOpenQueue.maximumWidth,
-        !isStuck
-      else { return false }
+      guard !isWideningSet, nextID <= lastID, mayRunMore else { return false }
       isWideningSet = true
       return true
     }
@@ -99,8 +113,8 @@ final class CacheOpenQueue: Sendable {
       let isStuck = state.isStuck
       if isStuck, isRepeated { return (nil, true, false, false) }
       state.lastID += 1
-      if !isStuck { state.awaited[state.lastID] = (now + timeout, late) }
-      state.waiting[state.lastID] = work
+      state.opens[state.lastID] = Open(
+        work: work, awaited: isStuck ? nil : (now + timeout, late))
       let mustSetTimer = !isStuck && !state.isTimerSet
       if mustSetTimer { state.isTimerSet = true }
       return (state.next(now: now), isStuck, mustSetTimer, state.mustSetWidening())
@@ -119,8 +133,8 @@ final class CacheOpenQueue: Sendable {
         current.work()
         let mustWiden: Bool
         (next, mustWiden) = state.withLock { state in
-          state.running[current.id] = nil
-          state.awaited[current.id] = nil
+          state.opens[current.id] = nil
+          state.running.removeAll { $0 == current.id }
           state.idle.append(current.queue)
           // This queue is the last of those that are idle, so the next open gets it again.
           return (state.next(now: .now), state.mustSetWidening())
@@ -161,12 +175,12 @@ final class CacheOpenQueue: Sendable {
     let now = ContinuousClock.now
     let (late, delay) = state.withLock { state -> ([Work], Duration?) in
       var late: [Work] = []
-      for (id, item) in state.awaited where item.due <= now {
-        state.awaited[id] = nil
-        state.running[id]?.isOverdue = true
-        late.append(item.late)
+      for (id, open) in state.opens {
+        guard let awaited = open.awaited, awaited.due <= now else { continue }
+        state.opens[id]?.awaited = nil
+        late.append(awaited.late)
       }
-      let next = state.awaited.values.lazy.map(\.due).min()
+      let next = state.opens.values.lazy.compactMap(\.awaited?.due).min()
       state.isTimerSet = next != nil
       return (late, next.map { $0 - now })
     }
