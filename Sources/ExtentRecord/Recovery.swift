@@ -161,7 +161,8 @@ package struct Recovery {
     // Whatever is in memory, this reads the disk.
     var direct =
       kept.isEmpty
-      ? nil : data.flatMap { try? SystemCalls.reopenDirectly($0) }.map { ExtentVerifier(direct: $0) }
+      ? nil
+      : data.flatMap { try? SystemCalls.reopenDirectly($0) }.map { ExtentVerifier(direct: $0) }
     _ = try log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, let contentHash) = record else { return }
       let range = offset..<(offset + byteCount)

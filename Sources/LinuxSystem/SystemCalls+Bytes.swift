@@ -35,10 +35,14 @@ extension SystemCalls {
     Descriptor(try checked { httpfs_open_directly("/proc/self/fd/\(file.rawValue)") })
   }
 
-  /// Reads the disk, and not the page cache, until `buffer` is full or the file ends; returns the
-  /// number of bytes read.
+  /// Reads the disk, and not the page cache, until `buffer` is full or the file ends.
   ///
-  /// - Parameter descriptor: a file that was opened with `O_DIRECT`.
+  /// - Parameters:
+  ///   - descriptor: a file that was opened with `O_DIRECT`.
+  ///   - buffer: takes the bytes.
+  ///   - offset: the offset of the first one in the file.
+  /// - Returns: the number of bytes read.
+  /// - Throws: the error of `pread(2)`.
   package static func readDirectly(
     _ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
   ) throws(ErrorNumber) -> Int {

@@ -79,6 +79,23 @@ package final class CacheDirectory: Sendable {
     try opener.open(key, uncommitted: uncommitted)
   }
 
+  /// What the record of an entry says.
+  ///
+  /// It reads the record only, and writes nothing. But if a crash may have left something to repair
+  /// or to confirm, it opens the entry.
+  ///
+  /// - Returns: nil if there is no usable entry.
+  /// - Throws: as ``openEntry(_:uncommitted:)``.
+  package func recordedEntry(_ key: CacheKey) throws(CacheError) -> RecordedEntry? {
+    if case .found(let files) = try? StoredFiles.open(key, in: context.root.files),
+      let recorded = try? RecordedEntry(files),
+      recorded.unconfirmedByteCount <= RecordedEntry.negligibleByteCount
+    {
+      return recorded
+    }
+    return try openEntry(key).map { RecordedEntry($0) }
+  }
+
   /// Whether `key` certainly has no entry; never waits for the disk.
   ///
   /// False if that is not known; see ``lookForEntries(near:)``.

@@ -43,9 +43,8 @@ package final class CacheEntry: Sendable {
   /// plus the bytes stored since.
   package let recoveredFetchedByteCount: Int64
 
-  /// Identifies the checksum that the whole file matched after the last store; 0 if none is
-  /// recorded.
-  private let recoveredChecksumMark: UInt64
+  /// The checksum that the whole file matched after the last store, when the entry was opened.
+  let checksumMark: ChecksumMark
 
   private let salt: UInt64
   let data: EntryData
@@ -85,7 +84,7 @@ package final class CacheEntry: Sendable {
     recoveredExtents = found.extents
     believedExtents = found.believed
     recoveredFetchedByteCount = found.fetchedByteCount
-    recoveredChecksumMark = found.checksumMark
+    checksumMark = ChecksumMark(rawValue: found.checksumMark, salt: salt)
   }
 
   /// The descriptor of the data file, for reading.
@@ -211,7 +210,8 @@ package final class CacheEntry: Sendable {
   /// - Throws: as ``store(_:at:)``.
   package func recordChecksum(_ checksum: Checksum, length: Int64) throws(CacheError) {
     try data.checkSync()
-    _ = try record.append(.completeLength(length, mark: mark(of: checksum)))
+    _ = try record.append(
+      .completeLength(length, mark: ChecksumMark.value(of: checksum, salt: salt)))
   }
 
   /// Whether the record says that the whole file matched `checksum`, and no bytes were stored
@@ -219,13 +219,7 @@ package final class CacheEntry: Sendable {
   ///
   /// The answer is that of the record when the entry was opened.
   package func isRecorded(_ checksum: Checksum) -> Bool {
-    recoveredChecksumMark == mark(of: checksum)
-  }
-
-  private func mark(of checksum: Checksum) -> UInt64 {
-    let text = Array(checksum.description.utf8)
-    // 0 means no checksum.
-    return max(1, text.withUnsafeBytes { ContentHash.hash($0, seed: salt) })
+    checksumMark.is(checksum)
   }
 
   /// Records that the bytes that `checkpoint` covers are on the disk.

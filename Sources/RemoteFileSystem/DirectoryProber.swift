@@ -28,9 +28,10 @@ final class DirectoryProber: Sendable {
     var active = 0
     var isEnded = false
 
-    /// Counts one more probe, and returns the walk that it is of; nil if none may start.
+    /// Counts one more probe.
     ///
     /// - Parameter hasEnded: whether another probe has ended.
+    /// - Returns: the walk that it is of; nil if none may start.
     mutating func reserve(hasEnded: Bool) -> FileWalk? {
       if hasEnded { active -= 1 }
       guard active < DirectoryProber.concurrency, let walk = pending.last else { return nil }

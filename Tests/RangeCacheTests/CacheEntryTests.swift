@@ -121,6 +121,42 @@ import Testing
     #expect(!entry.isCommitted)
   }
 
+  @Test("A look reads the record alone, unless a crash has left much to confirm")
+  func recordedEntry() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    #expect(try directory.recordedEntry(key) == nil)
+    do {
+      let entry = try directory.createEntry(key, version: version, source: "")
+      try entry.storePattern(0..<1000)
+      try entry.checkpoint(fetchedByteCount: 1000)
+      try entry.storePattern(1000..<1001)
+    }
+    let record = try readFile(root.recordPath())
+    var found = try #require(try directory.recordedEntry(key))
+    #expect(found.version == version)
+    #expect(found.extents == ExtentSet([0..<1000]))
+    #expect(found.believed == found.extents)
+    #expect(found.hasUnconfirmed)
+    #expect(found.fetchedByteCount == 1001)
+    #expect(try readFile(root.recordPath()) == record)
+    do {
+      let entry = try #require(try directory.openEntry(key))
+      #expect(entry.recoveredExtents.extents == [0..<1001])
+      try entry.storePattern(2000..<8000)
+    }
+    found = try #require(try directory.recordedEntry(key))
+    #expect(found.extents == ExtentSet([0..<1001, 2000..<8000]))
+    #expect(!found.hasUnconfirmed)
+    // The end of the log is not clean: the entry is opened, which repairs it.
+    try writeFile(root.recordPath(), try readFile(root.recordPath()) + [1, 2, 3])
+    found = try #require(try directory.recordedEntry(key))
+    #expect(found.extents == ExtentSet([0..<1001, 2000..<8000]))
+    // So does one whose data file is short.
+    try writeFile(root.dataPath(), Array(try readFile(root.dataPath())[..<500]))
+    found = try #require(try directory.recordedEntry(key))
+    #expect(found.extents.isEmpty)
+  }
+
   @Test("What a crash has left uncommitted is read past the pages that stay in memory")
   func mappedUncommitted() throws {
     let directory = try CacheDirectory(path: cachePath)
@@ -136,7 +172,9 @@ import Testing
     let mapping = try #require(mmap(nil, 10_000, PROT_READ, MAP_SHARED, data, 0))
     defer { munmap(mapping, 10_000) }
     for place in stride(from: 0, to: 10_000, by: 1000) {
-      #expect(mapping.load(fromByteOffset: place, as: UInt8.self) == Pattern.bytes(Int64(place)..<Int64(place + 1))[0])
+      #expect(
+        mapping.load(fromByteOffset: place, as: UInt8.self)
+          == Pattern.bytes(Int64(place)..<Int64(place + 1))[0])
     }
     let entry = try #require(try directory.openEntry(key))
     #expect(entry.recoveredExtents.extents == [0..<10_000])

@@ -267,10 +267,11 @@ import Testing
   func lookedAtOnly() throws {
     let disk = try VersionOnDisk(length: 1000)
     try disk.version.storeBytes(0..<1000)
+    VersionCheckpoints(owner: disk.version).commitFinally()
     let file = disk.version.remoteFile
     let looked = RemoteVersion(
       of: file, content: disk.version.content,
-      record: try disk.environment.cache.openEntry(file.cacheKey))
+      record: try disk.environment.cache.recordedEntry(file.cacheKey))
     disk.environment.recordEntry(file.cacheKey, of: looked)
     #expect(looked.presentExtents == [0..<1000])
     looked.state.withLock { $0.holdCount += 1 }

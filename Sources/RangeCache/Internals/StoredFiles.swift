@@ -29,23 +29,35 @@ struct StoredFiles {
       if [ELOOP, ENOTDIR, ENXIO].contains(error.rawValue) { return .damaged }
       throw error
     }
-    guard try isOwn(record) else { return .damaged }
-    guard let (header, byteCount) = try Recovery.header(of: record), header.key == key else {
+    let status = try SystemCalls.status(record.rawValue)
+    guard isOwn(status) else { return .damaged }
+    guard let (header, log) = try Recovery.header(of: record, byteCount: status.byteCount),
+      header.key == key
+    else {
       return try Recovery.isOfLaterFormat(record) ? .laterFormat : .damaged
     }
-    return .found(
-      StoredFiles(
-        directory: directory, header: header,
-        log: LogReader(descriptor: record, start: Int64(byteCount), salt: header.salt)))
+    return .found(StoredFiles(directory: directory, header: header, log: log))
   }
 
   /// The data file; nil if it is missing, or if the cache has not written it.
   func openData() throws(ErrorNumber) -> Descriptor? {
     do throws(ErrorNumber) {
       let data = try Self.openForReading(header.dataName, in: directory)
-      return try Self.isOwn(data) ? data : nil
+      return Self.isOwn(try SystemCalls.status(data.rawValue)) ? data : nil
     } catch {
       if [ENOENT, ELOOP, ENXIO].contains(error.rawValue) { return nil }
+      throw error
+    }
+  }
+
+  /// The size of the data file, without opening it; nil if it is missing, or if the cache has not
+  /// written it.
+  func dataByteCount() throws(ErrorNumber) -> Int64? {
+    do throws(ErrorNumber) {
+      let status = try SystemCalls.status(header.dataName, in: directory.rawValue)
+      return Self.isOwn(status) ? status.byteCount : nil
+    } catch {
+      if error.rawValue == ENOENT { return nil }
       throw error
     }
   }
@@ -57,8 +69,7 @@ struct StoredFiles {
     try SystemCalls.open(name, in: directory.rawValue, flags: O_RDONLY | O_NONBLOCK)
   }
 
-  private static func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
-    let status = try SystemCalls.status(file.rawValue)
-    return status.isRegularFile && status.owner == ProcessCalls.effectiveUserID
+  private static func isOwn(_ status: FileMetadata) -> Bool {
+    status.isRegularFile && status.owner == ProcessCalls.effectiveUserID
   }
 }

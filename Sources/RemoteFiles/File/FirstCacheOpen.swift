@@ -80,10 +80,10 @@ struct FirstCacheOpen: Sendable {
     }
   }
 
-  private func openEntry() throws(CacheError) -> CacheEntry? {
+  private func findEntry() throws(CacheError) -> RecordedEntry? {
     environment.cache.lookForEntries(near: context.cacheKey)
     if environment.cache.lacksEntry(context.cacheKey) { return nil }
-    return try environment.cache.openEntry(context.cacheKey)
+    return try environment.cache.recordedEntry(context.cacheKey)
   }
 
   private func endLook(_ outcome: FileKnowledge.Look) {
@@ -100,11 +100,11 @@ struct FirstCacheOpen: Sendable {
         defer { environment.evictor.endLook(context.cacheKey, of: file, found) }
         // The server has described the file meanwhile; that version opens the entry itself.
         guard state.withLock({ $0.current }) == nil,
-          let entry = try openEntry()
+          let entry = try findEntry()
         else {
           return nil
         }
-        let content = entry.recoveredVersion
+        let content = entry.version
         context.mirrors?.recall(content, of: entry.reference)
         let id = state.withLock { state in
           state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil

@@ -23,7 +23,9 @@ struct WholeVerifier: Sendable {
   /// Adopts what the record of `entry` says about the whole.
   func recordEntry(of entry: CacheEntry) {
     let isRecorded = entry.isRecorded(checksum)
-    owner.state.withLock { $0.recordEntry(of: entry, saysWhole: isRecorded) }
+    owner.state.withLock {
+      $0.recordWhole(isRight: isRecorded, hasBytes: !entry.recoveredExtents.isEmpty)
+    }
   }
 
   /// Hashes the whole if it is present and has not been hashed since it was stored.

@@ -38,7 +38,7 @@ package final class RemoteVersion: Sendable {
   /// shown under one.
   init(
     of home: any VersionHome, content: ContentVersion, id: VersionID? = nil,
-    record: CacheEntry? = nil,
+    record: RecordedEntry? = nil,
     mayHaveRecord: Bool = false
   ) {
     self.home = home
@@ -47,7 +47,7 @@ package final class RemoteVersion: Sendable {
     self.content = content
     self.id = id ?? file.environment.nextVersionID()
     var version = VersionState(
-      length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
+      length: content.completeLength, extents: record?.extents ?? ExtentSet(),
       connections: file.environment.connections,
       learned: file.environment.learnedConnections(for: file.source.url))
     if let pieces = file.mirrors?.details.pieces { version.check(pieces) }
@@ -55,10 +55,12 @@ package final class RemoteVersion: Sendable {
     var holdings = VersionHoldings(
       version: version,
       hasRecord: record != nil || mayHaveRecord,
-      unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
-      fetchedByteCount: record?.recoveredFetchedByteCount ?? 0)
+      unverified: record?.believed ?? ExtentSet(), lastStamp: record?.dataStamp,
+      fetchedByteCount: record?.fetchedByteCount ?? 0)
+    holdings.isRecordUnread = record?.hasUnconfirmed ?? false
     if let record, let checksum = file.mirrors?.details.checksum {
-      holdings.recordEntry(of: record, saysWhole: record.isRecorded(checksum))
+      holdings.recordWhole(
+        isRight: record.isRecorded(checksum), hasBytes: !record.extents.isEmpty)
     }
     state = Mutex(holdings)
   }

@@ -65,11 +65,11 @@ struct VersionHoldings {
     setCached(ExtentSet(), believed: ExtentSet())
   }
 
-  /// Adopts what the record of `entry` says; `saysWhole` is whether it confirms the checksum of the
-  /// whole.
-  mutating func recordEntry(of entry: CacheEntry, saysWhole: Bool) {
-    if version.isComplete, saysWhole, fileChecksum.begin() { fileChecksum.succeed() }
-    if !entry.recoveredExtents.isEmpty { fileChecksum.hasEarlierBytes = true }
+  /// Adopts what a record says: whether the whole has matched its checksum, and whether it has
+  /// bytes of an earlier mount.
+  mutating func recordWhole(isRight: Bool, hasBytes: Bool) {
+    if version.isComplete, isRight, fileChecksum.begin() { fileChecksum.succeed() }
+    if hasBytes { fileChecksum.hasEarlierBytes = true }
   }
 
   /// Whether `range` has present bytes that are not verified yet.
