@@ -10,9 +10,10 @@ package import LinuxSystem
 ///   written.
 /// - Any other extent is read and hashed; it counts if the hash matches the recorded one. If
 ///   another process wrote it, it is read from the disk, because pages in memory may be right
-///   although the disk refused them. If its pages stay in memory, it is read past them. An unchanged
-///   boot identifier would not prove that the page cache survived: the file system may have been
-///   shut down, or its disk pulled. At most one checkpoint interval of bytes must be read.
+///   although the disk refused them. If its pages stay in memory, it is read past them. An
+///   unchanged boot identifier would not prove that the page cache survived: the file system may
+///   have been shut down, or its disk pulled. At most one checkpoint interval of bytes must be
+///   read.
 /// - An extent that reaches past the end of the data file or past the complete length does not
 ///   count. Holes of the data file prove nothing.
 /// - If any claim does not count, the record is rewritten without it before anything is appended,

@@ -47,8 +47,9 @@ final class CacheOpenQueue: Sendable {
   private struct State {
     /// Serial queues: a concurrent queue adds no thread while its own are blocked.
     var idle: [DispatchQueue] = []
-    /// By number; opens begin in the order of their numbers, and ``nextID`` is the first that waits.
+    /// By number; opens begin in the order of their numbers.
     var opens: [Int: Open] = [:]
+    /// The first that waits.
     var nextID = 1
     /// The numbers of those that run.
     var running: [Int] = []
