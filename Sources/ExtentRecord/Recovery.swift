@@ -159,7 +159,7 @@ package struct Recovery {
     endsClean = end.endsClean
 
     var verifier = data.map { ExtentVerifier(data: $0) }
-    // Whatever is in memory, this reads the disk.
+    // Where the file system can, this reads the disk, whatever is in memory.
     var direct =
       kept.isEmpty
       ? nil

@@ -23,10 +23,10 @@ package struct RecordedEntry: Sendable {
   let unconfirmedByteCount: Int64
   private let mark: ChecksumMark
 
-  /// Up to this sum, unconfirmed extents are not worth the sync and the read that confirm them.
+  /// Whether the unconfirmed extents are worth the sync and the read that confirm them.
   ///
   /// The first answer of a server brings one byte, for each file that a program lists.
-  static let negligibleByteCount: Int64 = 4096
+  var isWorthConfirming: Bool { unconfirmedByteCount > 1 || version.completeLength == 1 }
 
   /// What an opened entry says.
   package init(_ entry: CacheEntry) {

@@ -151,8 +151,20 @@ import Testing
     try writeFile(root.recordPath(), try readFile(root.recordPath()) + [1, 2, 3])
     found = try #require(try directory.recordedEntry(key))
     #expect(found.extents == ExtentSet([0..<1001, 2000..<8000]))
+    // A small file may be complete.
+    let small = CacheKey("http://example.org/small")
+    for byteCount: Int64 in [1, 2000] {
+      do {
+        let entry = try directory.createEntry(
+          small, version: ContentVersion(completeLength: byteCount), source: "")
+        try entry.storePattern(0..<byteCount)
+      }
+      found = try #require(try directory.recordedEntry(small))
+      #expect(found.extents == ExtentSet([0..<byteCount]))
+      _ = try directory.removeEntry(small)
+    }
     // So does one whose data file is short.
-    try writeFile(root.dataPath(), Array(try readFile(root.dataPath())[..<500]))
+    #expect(truncate(try root.dataPath(), 500) == 0)
     found = try #require(try directory.recordedEntry(key))
     #expect(found.extents.isEmpty)
   }

@@ -267,7 +267,6 @@ import Testing
   func lookedAtOnly() throws {
     let disk = try VersionOnDisk(length: 1000)
     try disk.version.storeBytes(0..<1000)
-    VersionCheckpoints(owner: disk.version).commitFinally()
     let file = disk.version.remoteFile
     let looked = RemoteVersion(
       of: file, content: disk.version.content,

@@ -169,6 +169,7 @@ final class Prefetcher: Sendable {
     }
     if version.isCompleteInCache {
       context.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
+      version.environment.recordUse(of: version.file.cacheKey)
       remove([file])
       return false
     }
