@@ -41,6 +41,12 @@ extension RealMounts {
       let connectionCount = requests.peakConcurrency
       #expect(connectionCount >= 8)
       let second = try sandbox.mount(urls: urls)
+      // A slow disk may take longer to confirm the bytes than an open waits for it.
+      for file in files { #expect(access(second.path(file.name), R_OK) == 0) }
+      let areFound = try Deadline(after: .seconds(60)).wait {
+        try second.status().files.count { $0.cachedByteCount > 0 } == files.count
+      }
+      #expect(areFound)
       for file in files { #expect(try second.sha256(file.name) == file.digest) }
       try second.unmount()
       let arrived = requests.distinctBodyByteCount - unread
