@@ -42,7 +42,7 @@ package final class BufferPool: Sendable {
       return (state.idle.popLast(), capacity)
     }
     let buffer = idle ?? GatherBuffer(byteCount: Self.bufferByteCount)
-    buffer.capacity = capacity
+    buffer.limit(to: capacity)
     return buffer
   }
 
@@ -60,7 +60,10 @@ package final class BufferPool: Sendable {
 package final class GatherBuffer: @unchecked Sendable {
   package let bytes: UnsafeMutableRawBufferPointer
   /// How many bytes the owner gathers before it hands them over.
-  package fileprivate(set) var capacity = 0
+  package private(set) var capacity = 0
+  /// The number of bytes from the start that may occupy memory: the largest capacity since memory
+  /// was last returned to the system.
+  private var usedByteCount = 0
 
   /// Allocates separate pages, which return to the system with the buffer; the heap would keep
   /// them.
@@ -70,6 +73,24 @@ package final class GatherBuffer: @unchecked Sendable {
       preconditionFailure("out of memory for a buffer of \(byteCount) bytes")
     }
     bytes = UnsafeMutableRawBufferPointer(start: pages, count: byteCount)
+  }
+
+  /// Sets the capacity, and returns memory to the system if most of what was used lies beyond it.
+  ///
+  /// A smaller part stays, because each page that returns costs a page fault when it is used again.
+  ///
+  /// - Parameter capacity: at most the size of the buffer.
+  fileprivate func limit(to capacity: Int) {
+    self.capacity = capacity
+    if usedByteCount > 2 * capacity {
+      let pageByteCount = Int(getpagesize())
+      let kept = (capacity + pageByteCount - 1) / pageByteCount * pageByteCount
+      let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[kept..<bytes.count])
+      // A failure costs memory only.
+      madvise(rest.baseAddress, rest.count, MADV_DONTNEED)
+      usedByteCount = capacity
+    }
+    usedByteCount = max(usedByteCount, capacity)
   }
 
   deinit { munmap(bytes.baseAddress, bytes.count) }
