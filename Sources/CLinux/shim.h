@@ -32,6 +32,20 @@ static inline int64_t httpfs_birth_time(int descriptor) {
   return status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
 }
 
+/// Whether reads of the open file with `O_DIRECT` bypass the page cache (`statx(2)`, since Linux
+/// 6.1).
+static inline int httpfs_has_direct_reads(int descriptor) {
+#ifdef STATX_DIOALIGN
+  struct statx status;
+  const int empty_path = 0x1000;  // AT_EMPTY_PATH
+  if (syscall(SYS_statx, descriptor, "", empty_path, STATX_DIOALIGN, &status) != 0) return 0;
+  return (status.stx_mask & STATX_DIOALIGN) && status.stx_dio_mem_align != 0;
+#else
+  (void)descriptor;
+  return 0;
+#endif
+}
+
 /// Shows whether a file was changed. Times are seconds and nanoseconds since 1970.
 struct httpfs_file_stamp {
   /// Identifies a mount of a file system. Linux does not reuse it before the system restarts.

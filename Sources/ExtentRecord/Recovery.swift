@@ -159,11 +159,16 @@ package struct Recovery {
     endsClean = end.endsClean
 
     var verifier = data.map { ExtentVerifier(data: $0) }
-    // Where the file system can, this reads the disk, whatever is in memory.
-    var direct =
-      kept.isEmpty
-      ? nil
-      : data.flatMap { try? SystemCalls.reopenDirectly($0) }.map { ExtentVerifier(direct: $0) }
+    // This reads the disk, whatever is in memory; nil if the file system cannot.
+    var direct: ExtentVerifier?
+    if let data, !kept.isEmpty {
+      do throws(ErrorNumber) {
+        direct = try SystemCalls.reopenDirectly(data).map { ExtentVerifier(direct: $0) }
+      } catch {
+        // A shortage refutes no claim.
+        if error.isShortage { throw error }
+      }
+    }
     _ = try log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, let contentHash) = record else { return }
       let range = offset..<(offset + byteCount)

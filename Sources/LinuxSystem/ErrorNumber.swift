@@ -11,6 +11,9 @@ package struct ErrorNumber: Error, Equatable, CustomStringConvertible {
   /// The error of the last failed call of this thread.
   package static var last: ErrorNumber { ErrorNumber(rawValue: errno) }
 
+  /// Whether the process or the system lacks descriptors or memory, which is temporary.
+  package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM].contains(rawValue) }
+
   /// Its text (`strerror_r(3)`).
   package var description: String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in

@@ -29,10 +29,15 @@ extension SystemCalls {
     }.get()
   }
 
-  /// Opens a file again, for ``readDirectly(_:into:at:)``; fails if its file system has no direct
-  /// reads.
-  package static func reopenDirectly(_ file: Descriptor) throws(ErrorNumber) -> Descriptor {
-    Descriptor(try checked { httpfs_open_directly("/proc/self/fd/\(file.rawValue)") })
+  /// Opens a file again, for ``readDirectly(_:into:at:)``.
+  ///
+  /// - Returns: nil unless the file system says that its direct reads bypass the page cache
+  ///   (`statx(2)` with `STATX_DIOALIGN`, since Linux 6.1). Some accept `O_DIRECT` and yet read the
+  ///   page cache.
+  /// - Throws: the error of `open(2)`, for example if no descriptor is free.
+  package static func reopenDirectly(_ file: Descriptor) throws(ErrorNumber) -> Descriptor? {
+    guard httpfs_has_direct_reads(file.rawValue) != 0 else { return nil }
+    return Descriptor(try checked { httpfs_open_directly("/proc/self/fd/\(file.rawValue)") })
   }
 
   /// Reads the disk, and not the page cache, until `buffer` is full or the file ends.

@@ -89,7 +89,7 @@ package final class CacheDirectory: Sendable {
   package func recordedEntry(_ key: CacheKey) throws(CacheError) -> RecordedEntry? {
     if case .found(let files) = try? StoredFiles.open(key, in: context.root.files),
       let recorded = try? RecordedEntry(files),
-      !recorded.hasUnconfirmed || !recorded.isWorthConfirming
+      !recorded.isWorthConfirming
     {
       return recorded
     }

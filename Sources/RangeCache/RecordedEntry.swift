@@ -18,15 +18,18 @@ package struct RecordedEntry: Sendable {
   package let dataStamp: FileFingerprint?
   /// The number of body bytes fetched for this entry.
   package let fetchedByteCount: Int64
-  /// The sum of the extents that count as absent, because only a read of the disk could confirm
-  /// them.
+  /// The number of bytes that count as absent, because only a read of the disk could confirm them.
   let unconfirmedByteCount: Int64
   private let mark: ChecksumMark
 
-  /// Whether the unconfirmed extents are worth the sync and the read that confirm them.
+  /// Whether there are unconfirmed extents that are worth the sync and the read that confirm them.
   ///
-  /// The first answer of a server brings one byte, for each file that a program lists.
-  var isWorthConfirming: Bool { unconfirmedByteCount > 1 || version.completeLength == 1 }
+  /// The first answer of a server brings one byte, for each file that a program lists. It is not
+  /// worth that, unless it completes the file.
+  var isWorthConfirming: Bool {
+    unconfirmedByteCount > 1
+      || unconfirmedByteCount == 1 && extents.byteCount + 1 == version.completeLength
+  }
 
   /// What an opened entry says.
   package init(_ entry: CacheEntry) {
@@ -50,22 +53,18 @@ package struct RecordedEntry: Sendable {
     version.completeLength = summary.completeLength ?? version.completeLength
     let limit = min(dataByteCount, version.completeLength ?? .max)
     var extents = ExtentSet()
-    var unconfirmedByteCount: Int64 = 0
-    var isWithinLimit = true
+    var claimed = ExtentSet()
     _ = try files.log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, _) = record else { return }
       let range = offset..<(offset + byteCount)
-      isWithinLimit = isWithinLimit && range.upperBound <= limit
-      if sequence <= summary.coveredSequence {
-        extents.insert(range)
-      } else {
-        unconfirmedByteCount += byteCount
-      }
+      claimed.insert(range)
+      if sequence <= summary.coveredSequence { extents.insert(range) }
     }
-    guard isWithinLimit else { return nil }
+    guard (claimed.extents.last?.upperBound ?? 0) <= limit else { return nil }
+    // The records may be forged: extents that overlap must not be added up.
+    unconfirmedByteCount = claimed.byteCount - extents.byteCount
     self.version = version
     self.extents = extents
-    self.unconfirmedByteCount = unconfirmedByteCount
     reference = files.header.reference
     believed = extents
     dataStamp = nil

@@ -160,6 +160,7 @@ import Testing
       }
       try Self.write(record, to: entry.recordPath)
       try Self.write(entry.data, to: entry.dataPath)
+      _ = try directory.recordedEntry(key)
       return try judge(entry, using: &generator)
     }
   }
@@ -201,6 +202,7 @@ import Testing
       }
       try Self.write(forged.bytes, to: entry.recordPath)
       try Self.write(entry.data, to: entry.dataPath)
+      _ = try directory.recordedEntry(key)
       if claimsCommit {
         // A forged commit is accepted; it must not trap.
         _ = try directory.openEntry(key)
@@ -208,6 +210,19 @@ import Testing
       }
       return try judge(entry, using: &generator)
     }
+  }
+
+  @Test("A look does not trap on forged extents whose sum is more than a number can hold")
+  func forgedSum() throws {
+    var generator = SeededGenerator(seed: 7)
+    let entry = try makeEntry(commits: false, using: &generator)
+    var forged = try #require(RecordImage(entry.record))
+    for _ in 0..<3 {
+      forged.append(.extent(offset: 0, byteCount: 1 << 62, contentHash: 1))
+    }
+    try Self.write(forged.bytes, to: entry.recordPath)
+    let found = try #require(try directory.recordedEntry(key))
+    #expect(found.extents == entry.stored)
   }
 
   @Test("Of 2,000 headers, those of later versions are left alone and forged ones do not trap")

@@ -26,6 +26,11 @@ import Testing
     #expect(throws: ErrorNumber(rawValue: EISDIR)) { try StreamCalls.contents(ofFile: "/") }
   }
 
+  @Test func `a file in memory has no direct reads, whatever its open says`() throws {
+    let file = try SystemCalls.createMemoryFile(label: "test")
+    #expect(try SystemCalls.reopenDirectly(file) == nil)
+  }
+
   @Test func `more than a pipe holds is written in pieces`() throws {
     var input = try ChildPipe()
     var output = try ChildPipe()

@@ -153,11 +153,15 @@ import Testing
     #expect(found.extents == ExtentSet([0..<1001, 2000..<8000]))
     // A small file may be complete.
     let small = CacheKey("http://example.org/small")
-    for byteCount: Int64 in [1, 2000] {
+    for (byteCount, committedByteCount) in [(1, 0), (2000, 0), (2000, 1999)] as [(Int64, Int64)] {
       do {
         let entry = try directory.createEntry(
           small, version: ContentVersion(completeLength: byteCount), source: "")
-        try entry.storePattern(0..<byteCount)
+        if committedByteCount > 0 {
+          try entry.storePattern(0..<committedByteCount)
+          try entry.checkpoint(fetchedByteCount: committedByteCount)
+        }
+        try entry.storePattern(committedByteCount..<byteCount)
       }
       found = try #require(try directory.recordedEntry(small))
       #expect(found.extents == ExtentSet([0..<byteCount]))

@@ -88,10 +88,7 @@ struct EntryOpener: Sendable {
       // Reading is safe on a read-only file system. But nothing must be appended: a COMMIT could
       // cover a refuted claim.
       if error.rawValue == EROFS { return (end, true) }
-      // A shortage in the process is temporary.
-      guard ![EMFILE, ENFILE, ENOMEM].contains(error.rawValue),
-        let cut = try? recovery.cut(log)
-      else { throw error }
+      guard !error.isShortage, let cut = try? recovery.cut(log) else { throw error }
       return (LogEnd(position: cut.position, sequence: cut.sequence), false)
     }
   }
