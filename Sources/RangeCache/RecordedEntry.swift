@@ -18,7 +18,9 @@ package struct RecordedEntry: Sendable {
   package let dataStamp: FileFingerprint?
   /// The number of body bytes fetched for this entry.
   package let fetchedByteCount: Int64
-  /// The number of bytes that count as absent, because only a read of the disk could confirm them.
+  /// The number of bytes that only a read of the disk could confirm: no COMMIT covers them.
+  ///
+  /// ``extents`` may contain some of them, from an earlier store.
   let unconfirmedByteCount: Int64
   private let mark: ChecksumMark
 
@@ -53,16 +55,21 @@ package struct RecordedEntry: Sendable {
     version.completeLength = summary.completeLength ?? version.completeLength
     let limit = min(dataByteCount, version.completeLength ?? .max)
     var extents = ExtentSet()
-    var claimed = ExtentSet()
+    var unconfirmed = ExtentSet()
     _ = try files.log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, _) = record else { return }
       let range = offset..<(offset + byteCount)
-      claimed.insert(range)
-      if sequence <= summary.coveredSequence { extents.insert(range) }
+      if sequence <= summary.coveredSequence {
+        extents.insert(range)
+      } else {
+        // The records may be forged: extents that overlap must not be added up.
+        unconfirmed.insert(range)
+      }
     }
-    guard (claimed.extents.last?.upperBound ?? 0) <= limit else { return nil }
-    // The records may be forged: extents that overlap must not be added up.
-    unconfirmedByteCount = claimed.byteCount - extents.byteCount
+    for claims in [extents, unconfirmed] {
+      guard (claims.extents.last?.upperBound ?? 0) <= limit else { return nil }
+    }
+    unconfirmedByteCount = unconfirmed.byteCount
     self.version = version
     self.extents = extents
     reference = files.header.reference

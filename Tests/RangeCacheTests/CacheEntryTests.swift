@@ -173,6 +173,27 @@ import Testing
     #expect(found.extents.isEmpty)
   }
 
+  @Test("A look believes no checksum that was recorded before the bytes were committed")
+  func recordedChecksum() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let checksum = try Checksum("md5=" + String(repeating: "0", count: 32))
+    for isCommitted in [true, false] {
+      do {
+        let entry = try directory.createEntry(
+          key, version: ContentVersion(completeLength: 1000), source: "")
+        try entry.storePattern(0..<1000)
+        try entry.checkpoint(fetchedByteCount: 1000)
+        // One byte was wrong and is stored again.
+        try entry.storePattern(5..<6)
+        if isCommitted { try entry.checkpoint(fetchedByteCount: 1001) }
+        try entry.recordChecksum(checksum, length: 1000)
+      }
+      let found = try #require(try directory.recordedEntry(key))
+      #expect(found.isRecorded(checksum) == isCommitted)
+      #expect(found.hasUnconfirmed != isCommitted)
+    }
+  }
+
   @Test("What a crash has left uncommitted is read past the pages that stay in memory")
   func mappedUncommitted() throws {
     let directory = try CacheDirectory(path: cachePath)
