@@ -91,7 +91,7 @@ let package = Package(
       swiftSettings: strict + testableRelease),
     .target(name: "TextFormat", swiftSettings: strict),
     .target(name: "MountStatus", dependencies: ["TextFormat"], swiftSettings: strict),
-    .target(name: "AccessTrace", swiftSettings: strict),
+    .target(name: "AccessTrace", dependencies: ["HTTPTransferCore"], swiftSettings: strict),
     .target(name: "MountControl", dependencies: ["HTTPTransferCore"], swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["TextFormat"], swiftSettings: strict),
     .target(

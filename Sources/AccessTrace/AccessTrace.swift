@@ -1,3 +1,5 @@
+internal import HTTPTransferCore
+
 /// The operations on the files of a mount, in the order in which they ended.
 package struct AccessTrace: Sendable, Equatable {
   package var records: [TraceRecord]
@@ -10,6 +12,9 @@ package struct AccessTrace: Sendable, Equatable {
   /// The maximum length of a text, and the maximum number of operations.
   package static let maximumByteCount = 256 << 20
   package static let maximumRecordCount = 5_000_000
+
+  /// The maximum number of bytes of one read: more than a kernel asks for at once.
+  package static let maximumReadByteCount: Int64 = 256 << 20
 
   /// Why a text is not a trace.
   package struct ParseError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -73,15 +78,18 @@ extension TraceRecord {
     switch fields[2] {
     case "open":
       guard !fields[6].isEmpty else { throw FieldError(reason: "an open without a name") }
-      let length = Int64(fields[5])
-      guard fields[5].isEmpty || (length ?? -1) >= 0 else {
+      let length = Int64(length: fields[5])
+      guard fields[5].isEmpty || length != nil else {
         throw FieldError(reason: "the length is not a byte count")
       }
       operation = .open(name: String(fields[6]), length: length)
     case "read":
-      guard let offset = Int64(fields[4]), offset >= 0, let byteCount = Int64(fields[5]),
-        byteCount >= 0, !offset.addingReportingOverflow(byteCount).overflow
-      else { throw FieldError(reason: "offset and byte count are not a range") }
+      guard let offset = Int64(length: fields[4]), let byteCount = Int64(length: fields[5]),
+        byteCount <= AccessTrace.maximumReadByteCount
+      else {
+        throw FieldError(
+          reason: "offset and byte count are not a range of at most 256 MiB within a file")
+      }
       operation = .read(offset: offset, byteCount: byteCount)
     case "close": operation = .close
     default: throw FieldError(reason: "unknown operation '\(fields[2])'")

@@ -1,3 +1,5 @@
+internal import HTTPTransferCore
+
 /// One claim in a record file's log.
 ///
 /// Claims only add, so every prefix of a log is true on its own.
@@ -64,7 +66,9 @@ package enum LogRecord: Equatable {
     switch kind {
     case .extent:
       let byteCount = bytes.integer(at: 32, as: Int64.self)
-      guard byteCount > 0, !first.addingReportingOverflow(byteCount).overflow else { return nil }
+      guard byteCount > 0, byteCount <= Int64.maximumFileOffset,
+        first <= Int64.maximumFileOffset - byteCount
+      else { return nil }
       self = .extent(
         offset: first, byteCount: byteCount,
         contentHash: bytes.integer(at: 40, as: UInt64.self))
@@ -75,6 +79,7 @@ package enum LogRecord: Equatable {
         fetchedByteCount: first, coveredSequence: coveredSequence,
         stamp: bytes.integer(at: 40, as: UInt64.self))
     case .completeLength:
+      guard first <= Int64.maximumFileOffset else { return nil }
       self = .completeLength(first, mark: bytes.integer(at: 40, as: UInt64.self))
     }
   }

@@ -8,7 +8,7 @@ package struct RecordHeader: Equatable {
 
   /// The only version of the format that this code writes and reads.
   ///
-  /// Entries of other versions are in other directories (`v2`, …).
+  /// The directory `v1` may hold entries of later versions, which are left alone.
   package static let formatVersion: UInt32 = 1
 
   /// The bytes before the first field.
@@ -169,7 +169,7 @@ package struct RecordHeader: Equatable {
     if field == .completeLength {
       guard value.count == 8 else { return false }
       let length = value.integer(at: 0, as: Int64.self)
-      guard length >= 0 else { return false }
+      guard (0...Int64.maximumFileOffset).contains(length) else { return false }
       version.completeLength = length
       return true
     }

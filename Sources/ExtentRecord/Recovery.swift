@@ -190,7 +190,9 @@ package struct Recovery {
       }
       extents.insert(range)
       if isBelieved { believed.insert(range) }
-      if !isCommitted { uncommittedByteCount += byteCount }
+      if !isCommitted {
+        uncommittedByteCount = uncommittedByteCount.saturatingSum(byteCount)
+      }
     }
   }
 

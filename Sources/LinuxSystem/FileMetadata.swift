@@ -29,7 +29,9 @@ package struct FileMetadata {
   package init(_ status: stat) {
     identity = Identity(device: status.st_dev, inode: status.st_ino)
     byteCount = Int64(status.st_size)
-    allocatedByteCount = Int64(status.st_blocks) * 512
+    // A file system may report any number.
+    let (allocated, overflows) = Int64(status.st_blocks).multipliedReportingOverflow(by: 512)
+    allocatedByteCount = overflows ? .max : allocated
     owner = status.st_uid
     group = status.st_gid
     permissions = status.st_mode & 0o7777

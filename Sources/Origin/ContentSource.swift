@@ -62,8 +62,14 @@ final class OpenFile {
     self.descriptor = descriptor
     resource = .file(
       length: Int64(status.st_size),
-      modified: Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec),
+      modified: Self.nanoseconds(status.st_mtim),
       inodeNumber: UInt64(status.st_ino))
+  }
+
+  /// Nanoseconds since 1970, of a time within about 280 years of it.
+  private static func nanoseconds(_ time: timespec) -> Int64 {
+    let seconds = max(-9_000_000_000, min(Int64(time.tv_sec), 9_000_000_000))
+    return seconds * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
   deinit { close(descriptor) }

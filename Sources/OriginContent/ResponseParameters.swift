@@ -153,6 +153,11 @@ package struct ResponseParameters: Equatable, Sendable {
     if fault == .redirect, redirect == nil {
       throw ValueError(name: "redirect", value: "", expected: "a URL or a path")
     }
+    if coding != nil || sendsMultipart || fault != nil, length > ContentCoding.contentByteLimit {
+      throw ValueError(
+        name: "length", value: String(length),
+        expected: "at most 2^60 if coded, in parts or with a fault")
+    }
     // A change requires an earlier request.
     faultFrom = try source.byteCount("fault-from") ?? (fault == .etagChange ? 2 : 1)
   }
@@ -161,9 +166,6 @@ package struct ResponseParameters: Equatable, Sendable {
   private mutating func readForm(_ source: Values) throws(ValueError) {
     coding = try source.value("coding", expected: "gzip or deflate") {
       ContentCoding(rawValue: $0)
-    }
-    if coding != nil, length > ContentCoding.contentByteLimit {
-      throw ValueError(name: "length", value: String(length), expected: "at most 2^60 if coded")
     }
     sendsMultipart = try source.flag("multipart") ?? false
     contentDisposition = try source.fieldValue("content-disposition")

@@ -166,7 +166,7 @@ package final class CacheEntry: Sendable {
   /// - Throws: as ``store(_:at:)``.
   /// - Precondition: ``isWritable``.
   package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
-    guard offset >= 0, !offset.addingReportingOverflow(Int64(bytes.count)).overflow else {
+    guard (0...Int64.maximumFileOffset - Int64(bytes.count)).contains(offset) else {
       throw CacheError(code: .invalidArgument, path: folder.path)
     }
     try data.write(bytes, at: offset, present: recoveredExtents, believed: believedExtents)
@@ -200,7 +200,9 @@ package final class CacheEntry: Sendable {
   /// - Parameter length: the length of the whole remote file in bytes, 0 or more.
   /// - Throws: as ``store(_:at:)``.
   package func recordCompleteLength(_ length: Int64) throws(CacheError) {
-    guard length >= 0 else { throw CacheError(code: .invalidArgument, path: folder.path) }
+    guard (0...Int64.maximumFileOffset).contains(length) else {
+      throw CacheError(code: .invalidArgument, path: folder.path)
+    }
     try data.checkSync()
     _ = try record.append(.completeLength(length))
   }

@@ -1,4 +1,5 @@
 import ExtentRecord
+import HTTPTransferCore
 import LinuxSystem
 
 /// An entry of a cache directory, as its directory shows it; its files were not read.
@@ -58,7 +59,7 @@ package struct StoredEntry: Sendable {
     let names = (try? SystemCalls.names(in: directory.rawValue)) ?? []
     return names.reduce(0) { sum, name in
       let status = try? SystemCalls.status(name, in: directory.rawValue)
-      return sum + (status?.allocatedByteCount ?? 0)
+      return sum.saturatingSum(status?.allocatedByteCount ?? 0)
     }
   }
 }

@@ -31,6 +31,9 @@ import Testing
       "0\t1\tclose\t-1\t\t\t", "0\t1\tfly\t1\t\t\t", "0\t1\topen\t1\t\t5\t",
       "0\t1\topen\t1\t\t-5\tname", "0\t1e300\tclose\t1\t\t\t",
       "0\t1\tread\t1\t9223372036854775807\t1\t",
+      // Numbers whose sums would not fit in 64 bits.
+      "0\t1\tread\t1\t0\t268435457\t", "0\t1\tread\t1\t1152921504606846977\t1\t",
+      "0\t1\topen\t1\t\t1152921504606846977\tname",
     ])
   func malformed(line: String) {
     let error = #expect(throws: AccessTrace.ParseError.self) {

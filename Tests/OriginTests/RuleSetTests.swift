@@ -78,10 +78,15 @@ struct RuleSetTests {
     #expect(try ResponseParameters(values: values) != ResponseParameters())
   }
 
-  @Test("A coded resource is of a length that its form cannot overflow")
-  func codedLength() {
+  @Test(
+    "The length of a resource is one that its form cannot overflow",
+    arguments: [
+      ("coding", "gzip"), ("multipart", "1"), ("fault", "wrong-content-range"),
+      ("fault", "extra-bytes"),
+    ])
+  func formedLength(name: String, value: String) {
     #expect(throws: ResponseParameters.ValueError.self) {
-      try ResponseParameters(values: ["coding": "gzip", "length": "9223372036854775807"])
+      try ResponseParameters(values: [name: value, "length": "9223372036854775807"])
     }
   }
 

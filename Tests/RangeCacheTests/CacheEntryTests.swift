@@ -70,7 +70,7 @@ import Testing
     arguments: [
       ContentVersion(),
       ContentVersion(completeLength: 0),
-      ContentVersion(completeLength: .max),
+      ContentVersion(completeLength: 1 << 60),
       ContentVersion(entityTag: EntityTag(opaque: "wé\u{301}ird", isWeak: true)),
       ContentVersion(entityTag: EntityTag(bytes: [0x76, 0x80, 0xFF], isWeak: false)),
       ContentVersion(lastModified: "", contentCoding: "gzip"),
@@ -305,9 +305,11 @@ import Testing
   @Test("Arguments out of bounds throw and never trap")
   func invalidArguments() throws {
     let entry = try CacheDirectory(path: cachePath).createEntry(key, version: version, source: "")
-    #expect(throws: CacheError.self) { try entry.recordCompleteLength(-1) }
+    for length in [-1, (1 << 60) + 1] as [Int64] {
+      #expect(throws: CacheError.self) { try entry.recordCompleteLength(length) }
+    }
     let bytes: [UInt8] = [1, 2]
-    for offset in [-1, Int64.min, Int64.max] {
+    for offset in [-1, .min, (1 << 60) - 1, .max] as [Int64] {
       #expect(throws: CacheError.self) {
         try bytes.withUnsafeBytes { try entry.store($0, at: offset) }
       }

@@ -244,7 +244,9 @@ import Testing
     let header = try #require(
       record.prefix(try headerByteCount(record)).withUnsafeBytes { RecordHeader($0) })
     let whole = expected(count: .max)
-    let numbers: [Int64] = [.min, -1, 0, 1, 399, 400, .max - 1, .max]
+    let numbers: [Int64] = [
+      .min, -1, 0, 1, 399, 400, 1 << 60, (1 << 60) + 1, .max - 1, .max,
+    ]
     for first in numbers {
       for second in numbers {
         let records: [LogRecord] = [
@@ -263,6 +265,7 @@ import Testing
           #expect(isSubset, "\(extreme)")
           // The additions of a mount must not overflow.
           #expect(entry.recoveredFetchedByteCount <= 1 << 60, "\(extreme)")
+          #expect(entry.recoveredVersion.completeLength ?? 0 <= 1 << 60, "\(extreme)")
         }
       }
     }

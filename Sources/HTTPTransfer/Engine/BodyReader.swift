@@ -50,7 +50,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
   private var offset: Int64 = 0
   private var givenByteCount: Int64 = 0
 
-  var byteCount: Int64? { parts.reduce(0) { $0 + $1.byteCount } }
+  var byteCount: Int64? { parts.reduce(0) { $0.saturatingSum($1.byteCount) } }
 
   /// Opens the files that `body` names.
   ///

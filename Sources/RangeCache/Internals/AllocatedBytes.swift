@@ -1,3 +1,4 @@
+import HTTPTransferCore
 import LinuxSystem
 import Synchronization
 
@@ -11,19 +12,19 @@ final class AllocatedBytes: Sendable {
 
   var byteCount: Int64 {
     if let known = known.withLock({ $0 }) { return known }
-    return count().reduce(0) { $0 + $1.allocatedByteCount }
+    return count().reduce(0) { $0.saturatingSum($1.allocatedByteCount) }
   }
 
   /// Reads the size of every entry and keeps the sum.
   func count() -> [StoredEntry] {
     let entries = (try? StoredEntry.all(in: root.files)) ?? []
-    let sum = entries.reduce(0) { $0 + $1.allocatedByteCount }
+    let sum = entries.reduce(Int64(0)) { $0.saturatingSum($1.allocatedByteCount) }
     known.withLock { $0 = sum }
     return entries
   }
 
   func recordStored(_ byteCount: Int64) {
-    known.withLock { known in known = known.map { $0 + byteCount } }
+    known.withLock { known in known = known?.saturatingSum(byteCount) }
   }
 
   func recordFreed(_ byteCount: Int64) {

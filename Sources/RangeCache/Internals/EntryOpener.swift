@@ -116,7 +116,9 @@ struct EntryOpener: Sendable {
     let header = RecordHeader(
       salt: .random(in: .min ... .max), dataID: .random(in: .min ... .max), key: key,
       version: version, source: source, reference: reference)
-    guard (version.completeLength ?? 0) >= 0, let encoded = header.encoded() else {
+    guard (0...Int64.maximumFileOffset).contains(version.completeLength ?? 0),
+      let encoded = header.encoded()
+    else {
       throw CacheError(code: .invalidArgument, path: folder.path)
     }
     context.recordings.end(key)

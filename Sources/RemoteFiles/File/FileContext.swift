@@ -113,7 +113,9 @@ final class FileContext: Sendable {
   }
 
   /// Records damaged bytes in the cache.
-  func recordDamage(_ byteCount: Int64) { counters.withLock { $0.damagedByteCount += byteCount } }
+  func recordDamage(_ byteCount: Int64) {
+    counters.withLock { $0.damagedByteCount = $0.damagedByteCount.saturatingSum(byteCount) }
+  }
 
   func recordRequests(_ metrics: ExchangeMetrics) {
     let second = MonotonicSeconds.sinceStart

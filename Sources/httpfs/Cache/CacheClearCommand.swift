@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import HTTPTransferCore
 import RangeCache
 import TextFormat
 
@@ -35,7 +36,7 @@ struct CacheClearCommand: ParsableCommand {
         "'\(inventory.path)' is not cleared: httpfs cannot ask for confirmation without a terminal; add --yes"
       )
     }
-    let byteCount = entries.reduce(0) { $0 + $1.allocatedByteCount }
+    let byteCount = entries.reduce(Int64(0)) { $0.saturatingSum($1.allocatedByteCount) }
     let files = "\(counted(entries.count, "file")), \(humanBytes(byteCount)),"
     let question = Array("Remove \(files) from \(inventory.path)? [y/N] ".utf8)
     // Without a newline, so that the cursor stays after the question.

@@ -88,8 +88,8 @@ struct CacheListCommand: ParsableCommand {
       text += "\(Self.localTime(row.file.entry.lastUse.seconds))  \(row.file.name)"
       text += "\(Self.remark(row.file.head))\(row.isPinned ? " (pinned)" : "")\n"
     }
-    let present = rows.reduce(0) { $0 + ($1.presence?.byteCount ?? 0) }
-    let allocated = rows.reduce(0) { $0 + $1.file.entry.allocatedByteCount }
+    let present = rows.reduce(Int64(0)) { $0.saturatingSum($1.presence?.byteCount ?? 0) }
+    let allocated = rows.reduce(Int64(0)) { $0.saturatingSum($1.file.entry.allocatedByteCount) }
     text += "\(counted(rows.count, "file")), \(humanBytes(present)) present, "
     text += "\(humanBytes(allocated)) on the disk in \(inventory.path)"
     if let holder = inventory.holder { text += ", in use by process \(holder)" }

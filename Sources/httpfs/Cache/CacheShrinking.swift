@@ -1,3 +1,4 @@
+import HTTPTransferCore
 import RangeCache
 import TextFormat
 
@@ -29,7 +30,7 @@ struct CacheShrinking {
     for (index, cache) in caches.enumerated() {
       let entries = try failing { () throws(CacheError) in try cache.inventory.entries() }
       let pinned = cache.inventory.pinnedNames
-      left += entries.reduce(0) { $0 + $1.allocatedByteCount }
+      left = entries.reduce(left) { $0.saturatingSum($1.allocatedByteCount) }
       pinnedCount += entries.count { pinned.contains($0.name) }
       files += entries.filter { !pinned.contains($0.name) }.map { (index, $0) }
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import HTTPTransferCore
 import RangeCache
 import TextFormat
 
@@ -46,10 +47,10 @@ struct CacheVerifyCommand: ParsableCommand {
         continue
       }
       count += 1
-      byteCount += check.claimedByteCount
+      byteCount = byteCount.saturatingSum(check.claimedByteCount)
       guard check.isDamaged else { continue }
       damagedCount += 1
-      damagedByteCount += check.damagedByteCount
+      damagedByteCount = damagedByteCount.saturatingSum(check.damagedByteCount)
       // Print it at once, because the rest may take minutes.
       try printToStandardOutput(Array("\(file.name): \(explanation(of: check))\n".utf8))
     }

@@ -96,7 +96,7 @@ enum FamiliarOptions {
   /// wget counts the listing itself as a level, and has 0 for no limit.
   private static func depth(ofLevel level: String) -> [String] {
     guard level != "0", level != "inf" else { return [] }
-    return ["--depth", Int(level).map { "\(max(0, $0 - 1))" } ?? level]
+    return ["--depth", Int(level).map { "\(max(1, $0) - 1)" } ?? level]
   }
 
   /// Refuses `-k 1M` and `-s 5` of aria2.

@@ -97,6 +97,7 @@ extension RealMounts {
       // An excluded directory is not read.
       #expect(try nginx.takeRequests().allSatisfy { !$0.path.hasPrefix("/deep/er/") })
       #expect(try get("flat", "--depth", "0") == ["a.iso", "notes.txt"])
+      #expect(try get("least", "-l", "-9223372036854775808") == ["a.iso", "notes.txt"])
       #expect(try get("one", "--depth", "1") == names { $0.split(separator: "/").count < 3 })
       let none = try work.get("-r", "-o", "none", "--include", "*.zip", nginx.url(""))
       #expect(none.succeeded)
