@@ -84,13 +84,15 @@ extension TraceRecord {
       }
       operation = .open(name: String(fields[6]), length: length)
     case "read":
-      guard let offset = Int64(length: fields[4]), let byteCount = Int64(length: fields[5]),
-        byteCount <= AccessTrace.maximumReadByteCount
+      // A read past the end, which brings no byte, may have any offset.
+      guard let offset = Int64(digits: fields[4]), let byteCount = Int64(length: fields[5]),
+        byteCount <= AccessTrace.maximumReadByteCount,
+        byteCount == 0 || offset <= Int64.maximumFileOffset
       else {
         throw FieldError(
           reason: "offset and byte count are not a range of at most 256 MiB within a file")
       }
-      operation = .read(offset: offset, byteCount: byteCount)
+      operation = .read(offset: min(offset, .maximumFileOffset), byteCount: byteCount)
     case "close": operation = .close
     default: throw FieldError(reason: "unknown operation '\(fields[2])'")
     }

@@ -29,9 +29,8 @@ package struct FileMetadata {
   package init(_ status: stat) {
     identity = Identity(device: status.st_dev, inode: status.st_ino)
     byteCount = Int64(status.st_size)
-    // A file system may report any number.
-    let (allocated, overflows) = Int64(status.st_blocks).multipliedReportingOverflow(by: 512)
-    allocatedByteCount = overflows ? .max : allocated
+    // A file system may report any number. No file occupies more than 8 PiB.
+    allocatedByteCount = max(0, min(Int64(status.st_blocks), 1 << 44)) * 512
     owner = status.st_uid
     group = status.st_gid
     permissions = status.st_mode & 0o7777

@@ -20,6 +20,8 @@ import Testing
     let text = AccessTrace.heading + Self.records.map(\.line).joined()
     #expect(try parse(text).records == Self.records)
     #expect(try parse(text + "# a comment\n\n").records == Self.records)
+    let pastTheEnd = try parse(AccessTrace.heading + "0\t1\tread\t1\t9223372036854775807\t0\t\n")
+    #expect(pastTheEnd.records.map(\.operation) == [.read(offset: 1 << 60, byteCount: 0)])
     #expect(text.contains("12345.678901\t12345.678901\tclose\t1\t\t\t\n"))
   }
 

@@ -1,4 +1,5 @@
 import ExtentRecord
+import HTTPTransferCore
 
 /// Removes entries, except those that must stay.
 struct EntryRemover: Sendable {
@@ -33,7 +34,7 @@ struct EntryRemover: Sendable {
     downTo limit: Int64, decide: (CacheKey, _ remove: () -> Void) -> Void
   ) -> Int64 {
     let entries = context.allocated.count().sorted { $0.lastUse < $1.lastUse }
-    var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
+    var allocated = entries.reduce(Int64(0)) { $0.saturatingSum($1.allocatedByteCount) }
     var freed: Int64 = 0
     for entry in entries {
       if allocated <= limit { break }

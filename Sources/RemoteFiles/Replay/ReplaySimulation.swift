@@ -71,7 +71,7 @@ package struct ReplaySimulation {
     }
     let known = lengths
     for record in trace.records {
-      guard case .read(let offset, let byteCount) = record.operation,
+      guard case .read(let offset, let byteCount) = record.operation, byteCount > 0,
         let name = names[record.handle], known[name] == nil
       else { continue }
       lengths[name] = max(lengths[name] ?? 0, offset + byteCount)
