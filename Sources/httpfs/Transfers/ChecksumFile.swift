@@ -5,7 +5,8 @@ import LinuxSystem
 /// A file of checksums as `sha256sum` and its relatives write it: `SHA256SUMS`.
 ///
 /// Its lines are `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`; empty lines and comments (`#`)
-/// are skipped. The length of a hash tells its algorithm.
+/// are skipped. In lines of the first two kinds, the length of a hash tells its algorithm. Lines of
+/// the last kind name it; those that name an unknown one are skipped.
 struct ChecksumFile {
   let path: String
   private var checksums: [PathKey: Checksum] = [:]
@@ -30,10 +31,11 @@ struct ChecksumFile {
       var text = String(decoding: line, as: UTF8.self)
       if text.hasSuffix("\r") { text.removeLast() }
       if text.isEmpty || text.hasPrefix("#") { continue }
-      guard let (name, checksum) = Self.entry(text) else {
+      guard let line = Line(text) else {
         throw CommandFailure(
           "\(path):\(number): a line is 'HEX  NAME', as sha256sum writes it")
       }
+      guard case .checksum(let checksum, let name) = line else { continue }
       // Of several for one name, the strongest counts: its hash is the longest.
       let key = PathKey(name)
       if let known = checksums[key], known.digest.count > checksum.digest.count { continue }
@@ -51,34 +53,42 @@ struct ChecksumFile {
     return checksums[PathKey(relative)] ?? checksums[PathKey(last)]
   }
 
-  private static func entry(_ line: String) -> (name: String, checksum: Checksum)? {
-    if let open = line.firstRange(of: " ("), let close = line.ranges(of: ") = ").last,
-      open.upperBound <= close.lowerBound
-    {
-      return entry(
-        digits: line[close.upperBound...], name: line[open.upperBound..<close.lowerBound])
-    }
-    guard let space = line.firstIndex(of: " ") else { return nil }
-    let rest = line[space...].dropFirst()
-    guard let mark = rest.first, mark == " " || mark == "*" else { return nil }
-    return entry(digits: line[..<space], name: rest.dropFirst())
-  }
+  /// What a line says.
+  private enum Line {
+    case checksum(Checksum, name: String)
+    case unknownAlgorithm
 
-  private static func entry(
-    digits: Substring, name: Substring
-  ) -> (name: String, checksum: Checksum)? {
-    var name = name
-    while name.hasPrefix("./") { name = name.dropFirst(2) }
-    let algorithm: String
-    switch digits.utf8.count {
-    case 32: algorithm = "md5"
-    case 40: algorithm = "sha-1"
-    case 64: algorithm = "sha-256"
-    case 96: algorithm = "sha-384"
-    case 128: algorithm = "sha-512"
-    default: return nil
+    /// Reads a line; nil if it is of no known form.
+    init?(_ text: String) {
+      if let open = text.firstRange(of: " ("), let close = text.ranges(of: ") = ").last,
+        open.upperBound <= close.lowerBound
+      {
+        guard let algorithm = Checksum.Algorithm(named: text[..<open.lowerBound]) else {
+          self = .unknownAlgorithm
+          return
+        }
+        self.init(
+          algorithm, text[close.upperBound...], name: text[open.upperBound..<close.lowerBound])
+        return
+      }
+      guard let space = text.firstIndex(of: " ") else { return nil }
+      let rest = text[space...].dropFirst()
+      guard let mark = rest.first, mark == " " || mark == "*" else { return nil }
+      let digits = text[..<space]
+      let algorithm = Checksum.Algorithm.allCases.first {
+        $0.digestByteCount * 2 == digits.utf8.count
+      }
+      guard let algorithm else { return nil }
+      self.init(algorithm, digits, name: rest.dropFirst())
     }
-    guard !name.isEmpty, let checksum = try? Checksum("\(algorithm)=\(digits)") else { return nil }
-    return (String(name), checksum)
+
+    private init?(_ algorithm: Checksum.Algorithm, _ digits: Substring, name: Substring) {
+      var name = name
+      while name.hasPrefix("./") { name = name.dropFirst(2) }
+      guard !name.isEmpty,
+        let checksum = try? Checksum(algorithm: algorithm, hexadecimal: digits)
+      else { return nil }
+      self = .checksum(checksum, name: String(name))
+    }
   }
 }

@@ -207,8 +207,17 @@ extension RealMounts {
       let digest = Digest.ofContent(seed: 5, byteCount: 1000)
       let wrong = String(repeating: "0", count: 64)
       let sums = try work.sandbox.write(
-        "# sums\n\(digest)  ./a.bin\nSHA256 (b.bin) = \(digest)\n", to: "SHA256SUMS")
+        "# sums\n\(digest)  ./a.bin\nSHA3-256 (b.bin) = \(wrong)\nSHA256 (b.bin) = \(digest)\n",
+        to: "SHA256SUMS")
       #expect(try work.run(["get", "--checksum-file", sums] + urls).succeeded)
+      for tool in ["md5sum", "sha1sum", "sha224sum", "sha384sum", "sha512sum"] {
+        for option in ["", "--tag"] {
+          let text = try shell("cd \(quoted(work.directory)) && \(tool) \(option) a.bin b.bin")
+          let file = try work.sandbox.write(text, to: "SUMS")
+          let result = try work.run(["get", "--overwrite", "--checksum-file", file] + urls)
+          #expect(result.succeeded, "\(tool) \(option): \(result.error)")
+        }
+      }
       let bad = try work.sandbox.write("\(digest) *a.bin\n\(wrong) *b.bin\n", to: "BAD")
       let result = try work.run(["get", "-o", "again/", "--checksum-file", bad] + urls)
       #expect(result.ending == .exited(32), "\(result.error)")
