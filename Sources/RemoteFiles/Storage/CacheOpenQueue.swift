@@ -181,7 +181,7 @@ final class CacheOpenQueue: Sendable {
         state.opens[id]?.awaited = nil
         late.append(awaited.late)
       }
-      let next = state.opens.values.lazy.compactMap(\.awaited?.due).min()
+      let next = state.opens.values.lazy.compactMap { $0.awaited?.due }.min()
       state.isTimerSet = next != nil
       return (late, next.map { $0 - now })
     }
