@@ -2,7 +2,8 @@
 
 from .combinations import MOUNT
 from .disk import SyncLog
-from .promises import AFTERWARDS, EXPLAINED, LUCKY, MOST_EXPLAINED, promises_of, violations
+from .promises import (AFTERWARDS, EXPLAINED, LUCKY, MOMENT, MOST_AT_A_MOMENT, MOST_EXPLAINED,
+                       promises_of, violations)
 
 
 def event(code, what, name, at, took=0.0, opened=0.0, failed_next=False):
@@ -21,8 +22,8 @@ def promises(name):
     return promises_of([condition])
 
 
-def short(count, took):
-    return [event("SHORT", "read", "big.bin", 13, took) for _ in range(count)]
+def short(count, took, gap=0.0):
+    return [event("SHORT", "read", "big.bin", 13 + gap * index, took) for index in range(count)]
 
 
 # A condition, events while it holds, and whether the judge must report them.
@@ -36,8 +37,10 @@ CASES = [
     ("daemon killed", [event("ENOTCONN", "read", "p.bin", 70, opened=20)], True),
     ("daemon killed", [event("SIGBUS", "access", "p.bin", 70, opened=20)], True),
     ("daemon killed", [event("ENOTCONN", "open", "p.bin", 70, opened=70)], True),
-    ("server stalled", short(LUCKY, 0.6), False),
-    ("server stalled", short(LUCKY + 1, 0.6), True),
+    ("server stalled", short(LUCKY, 0.6, 2 * MOMENT), False),
+    ("server stalled", short(LUCKY + 1, 0.6, 2 * MOMENT), True),
+    ("server stalled", short(MOST_AT_A_MOMENT, 0.6), False),
+    ("server stalled", short(MOST_AT_A_MOMENT + 1, 0.6), True),
     ("server stalled", short(MOST_EXPLAINED, EXPLAINED), False),
     ("server stalled", short(MOST_EXPLAINED + 1, EXPLAINED), True),
 ]
